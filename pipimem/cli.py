@@ -1,0 +1,550 @@
+"""The command line: parse, one verb of `Memory`, render. Only the named command's parser is built.
+
+stdout holds the result, stderr everything else; exit codes are those of `errors`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pipimem.errors import Error, NotFound, Unreadable, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from pipimem.memory import Memory
+    from pipimem.update.plan import Applied, Plan
+    from pipimem.workspace import Change
+
+INTERRUPTED = 130
+LAYERS = "identity standing memory user note skill session history archive".split()
+
+
+class Command:
+    """One command: what it does in a line, its arguments, and the function that gives the exit code."""
+
+    __slots__ = ("arguments", "does", "run")
+
+    def __init__(self, does: str, arguments: Callable[[ArgumentParser], None], run: Callable[[Namespace], int]) -> None:
+        self.does = does
+        self.arguments = arguments
+        self.run = run
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command. Exit codes: 0 done, 1 nothing found, 2 usage, 3 could not look, 4 refused, 5 model."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    _use_utf8()
+    try:
+        return _main(arguments)
+    except Error as error:
+        return _fail(error, as_json="--json" in arguments)
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone; nothing is left to tell it, and flushing at exit would only fail once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("PIPIMEM_DEBUG"):
+            raise
+        print(
+            f"pipimem failed: {type(error).__name__}: {error}. Set PIPIMEM_DEBUG=1 for the details.",
+            file=sys.stderr,
+        )
+        return 4
+
+
+def _use_utf8() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _fail(error: Error, *, as_json: bool) -> int:
+    if os.environ.get("PIPIMEM_DEBUG"):
+        import traceback
+
+        traceback.print_exc()
+    if as_json:
+        _print_json({"error": error.message, "hint": error.hint, "code": error.code})
+    print(f"pipimem: {error}", file=sys.stderr)
+    return error.code
+
+
+def _main(arguments: list[str]) -> int:
+    before, name, after = _split(arguments)
+    if "--version" in before:
+        from pipimem import __version__
+
+        print(f"pipimem {__version__}")
+        return 0
+    if not name or name == "help" or "--help" in before or "-h" in before:
+        print(_overview(), end="")
+        return 0 if name or before else Usage.code
+    if name not in COMMANDS:
+        from pipimem.text import nearest, printable
+
+        near = nearest(name, COMMANDS)
+        hint = f"Did you mean '{near[0]}'?" if near else "See 'pipimem --help'."
+        raise Usage(f"There is no command '{printable(name)}'.", hint)
+    parsed = _parser(name).parse_args([*before, *after])
+    return COMMANDS[name].run(parsed)
+
+
+def _split(arguments: list[str]) -> tuple[list[str], str, list[str]]:
+    """The options before the command, the command, and the rest."""
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-"):
+        at += 2 if arguments[at] in ("-w", "--workspace") else 1
+    return arguments[:at], arguments[at] if at < len(arguments) else "", arguments[at + 1 :]
+
+
+def _parser(name: str) -> ArgumentParser:
+    import argparse
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> Any:
+            raise Usage(f"'pipimem {name}': {message}.", f"See 'pipimem {name} --help'.")
+
+    def formatter(prog: str) -> argparse.HelpFormatter:
+        return argparse.HelpFormatter(prog, width=100)  # asking the terminal for its width costs an import
+
+    parser = Parser(
+        prog=f"pipimem {name}", description=COMMANDS[name].does, allow_abbrev=False, formatter_class=formatter
+    )
+    parser.add_argument("-w", "--workspace", metavar="DIR", help="the workspace (else found from the current folder)")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    COMMANDS[name].arguments(parser)
+    return parser
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    rows = "".join(f"  {name:<{width}}  {command.does}\n" for name, command in COMMANDS.items())
+    return f"usage: pipimem [-w DIR] COMMAND … [--json]\n\n{rows}\n'pipimem COMMAND --help' says more.\n"
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    # A lone surrogate (an odd byte of a file name) must not stop the answer: escapes are valid JSON.
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value)
+    print(text)
+
+
+def _open(options: Namespace) -> Memory:
+    from pipimem.memory import open as open_memory
+
+    return open_memory(options.workspace)
+
+
+def _notes(memory: Memory) -> None:
+    for note in memory.notes:
+        print(f"pipimem: {note}", file=sys.stderr)
+    memory.notes.clear()
+
+
+def _text(words: Sequence[str] | str) -> str:
+    """An argument's text; `-` alone is standard input, so that prompts need not travel in process arguments."""
+    text = words if isinstance(words, str) else " ".join(words)
+    return str(sys.stdin.buffer.read(), "utf-8", "replace") if text == "-" else _argument(text)
+
+
+def _argument(text: str) -> str:
+    """Bytes of an argument that are no UTF-8 become U+FFFD."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _where(parser: ArgumentParser) -> None:
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--channel", metavar="ID", help="that channel and the shared layer only")
+    group.add_argument("--all", action="store_true", help="the shared layer and every channel")
+
+
+def _dry_run(parser: ArgumentParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="show the diff and change nothing")
+
+
+# search
+
+
+def _search_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("query", nargs="+", metavar="QUERY", help="words, “phrases” in quotes; - reads standard input")
+    _where(parser)
+    parser.add_argument("--layer", action="append", default=[], choices=LAYERS, metavar="LAYER", help=", ".join(LAYERS))
+    parser.add_argument("--kind", action="append", default=[], metavar="KIND", help="kind of entry, such as decision")
+    parser.add_argument("--min-confidence", type=float, default=0.0, metavar="X", help="least confidence, 0 to 1")
+    parser.add_argument("--limit", type=int, default=10, metavar="N", help="passages at most (10)")
+    parser.add_argument("--explain", action="store_true", help="with the value of every signal")
+
+
+def _search(options: Namespace) -> int:
+    from pipimem import render
+
+    query = _text(options.query)
+    with _open(options) as memory:
+        hits = memory.search(
+            query, options.channel, all_channels=options.channel is None, layers=options.layer, kinds=options.kind,
+            min_confidence=options.min_confidence, limit=options.limit,
+        )  # fmt: skip
+        _notes(memory)
+        if options.json:
+            _print_json({"query": query, "hits": [render.hit_json(h) for h in hits], "stale": memory.stale})
+        else:
+            colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+            print(render.hits_text(hits, explain=options.explain, colour=colour), end="")
+        if memory.stale:
+            print("pipimem: the index is older than some files; run 'pipimem index'.", file=sys.stderr)
+    if hits:
+        return 0
+    print("Nothing found.", file=sys.stderr)
+    return NotFound.code
+
+
+# recall
+
+
+def _recall_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("text", nargs="+", metavar="TEXT", help="the prompt; - reads standard input")
+    _where(parser)
+    parser.add_argument("--budget", type=int, default=0, metavar="N", help="tokens at most, 100 to 1,500 (1,200)")
+    parser.add_argument("--error", action="append", default=[], metavar="TEXT", help="an error just met")
+    parser.add_argument("--file", action="append", default=[], metavar="PATH", help="a file being worked on")
+    parser.add_argument("--always", action="store_true", help="look even where the router would not")
+
+
+def _recall(options: Namespace) -> int:
+    from pipimem import render
+    from pipimem.recall import Recall
+
+    try:
+        with _open(options) as memory:
+            result = memory.recall(
+                _text(options.text), options.channel, all_channels=options.all, budget=options.budget,
+                always=options.always, errors=options.error, files=options.file,
+            )  # fmt: skip
+            _notes(memory)
+    except Unreadable as error:
+        result = Recall(str(error), {}, failed=True)
+    if options.json:
+        _print_json(render.recall_json(result))
+    else:
+        print(render.scrubbed(result.text), end="")
+    if not result.items:
+        print(f"Nothing recalled: {result.reason}", file=sys.stderr)
+    return Unreadable.code if result.failed else 0
+
+
+# init, channel, index
+
+
+def _init_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="?", metavar="DIR", help="the folder (the current one)")
+    parser.add_argument("--lang", choices=("en", "zh"), default="en", help="language of the templates (en)")
+    parser.add_argument("--git", action="store_true", help="make it a git repository if it is none")
+
+
+def _init(options: Namespace) -> int:
+    from pipimem.memory import init
+
+    folder = options.folder or options.workspace or "."
+    created, kept = init(folder, language=options.lang, git=options.git)
+    if options.json:
+        _print_json({"created": created, "kept": kept})
+    else:
+        print("".join([*(f"created {n}\n" for n in created), *(f"kept    {n}\n" for n in kept)]), end="")
+    return 0
+
+
+def _channel_arguments(parser: ArgumentParser) -> None:
+    from argparse import SUPPRESS
+
+    actions = parser.add_subparsers(dest="action", required=True, metavar="add|list|path")
+    adding = actions.add_parser("add", help="create a channel or what is missing of it")
+    adding.add_argument("id", metavar="ID", help="the id the chat system uses")
+    adding.add_argument("--kind", choices=("direct", "group", "project"), default="", help="else from the id")
+    adding.add_argument("--minimal", action="store_true", help="only SESSION, MEMORY and HISTORY")
+    actions.add_parser("list", help="every channel")
+    actions.add_parser("path", help="the folder of a channel").add_argument("id", metavar="ID")
+    for action in actions.choices.values():
+        action.add_argument("--json", action="store_true", default=SUPPRESS, help="one JSON document")
+
+
+def _channel(options: Namespace) -> int:
+    from pipimem import render
+
+    with _open(options) as memory:
+        if options.action == "list":
+            rows = [{"id": c.id, "kind": c.kind, "path": c.path} for c in memory.channels()]
+            if options.json:
+                _print_json({"channels": rows})
+            else:
+                print(render.scrubbed(render.table([list(r.values()) for r in rows])), end="")
+            return 0
+        created: list[str] = []
+        if options.action == "add":
+            channel, created = memory.add_channel(options.id, kind=options.kind, minimal=options.minimal)
+        else:
+            channel = memory.workspace.channel(options.id)
+        path = os.path.join(memory.workspace.root, channel.path)
+        if options.json:
+            _print_json({"id": channel.id, "kind": channel.kind, "path": path, "created": created})
+        else:
+            print("".join([f"{path}\n", *(f"created {p}\n" for p in created)]), end="")
+        _notes(memory)
+    return 0
+
+
+def _index_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--rebuild", action="store_true", help="start afresh; also after the workspace was emptied")
+
+
+def _index(options: Namespace) -> int:
+    from pipimem import render
+
+    with _open(options) as memory:
+        diff = memory.index(rebuild=options.rebuild)
+        _notes(memory)
+        answer = render.diff_json(diff, memory.tokenizer)
+        answer["documents"] = memory.documents
+    if options.json:
+        _print_json(answer)
+    else:
+        print(
+            f"{answer['documents']} documents, {diff.sections} sections, {diff.entries} entries: "
+            f"{len(diff.added)} added, {len(diff.changed)} changed, {len(diff.removed)} removed, "
+            f"in {diff.seconds:.2f} s"
+        )
+    for path, reason in diff.skipped:
+        print(f"pipimem: skipped '{render.scrubbed(path)}': {reason}", file=sys.stderr)
+    return 0
+
+
+# add, forget, update
+
+
+def _add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("text", nargs="+", metavar="TEXT", help="what to remember; - reads standard input")
+    place = parser.add_mutually_exclusive_group(required=True)
+    place.add_argument("--channel", metavar="ID", help="the channel it belongs to")
+    place.add_argument("--target", choices=("user", "memory"), default="", help="USER.md or MEMORY.md, shared")
+    parser.add_argument(
+        "--kind", default="fact", metavar="KIND", help="fact, decision, preference, constraint, … (fact)"
+    )
+    parser.add_argument("--heading", default="", metavar="H", help="the section (else by kind)")
+
+
+def _add(options: Namespace) -> int:
+    with _open(options) as memory:
+        applied = memory.add(
+            _text(options.text),
+            options.channel,
+            target=options.target,
+            kind=options.kind,
+            heading=options.heading,
+        )
+        return _report(options, memory, applied.plan, applied.changes, applied)
+
+
+def _forget_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("entry", nargs="?", metavar="ENTRY", help="the entry's id")
+    parser.add_argument("--match", metavar="TEXT", help="the one entry that holds this text")
+    parser.add_argument("--channel", metavar="ID", help="where --match looks")
+    _dry_run(parser)
+
+
+def _forget(options: Namespace) -> int:
+    if bool(options.entry) == bool(options.match):
+        raise Usage("Give either an entry or --match.", "See 'pipimem forget --help'.")
+    with _open(options) as memory:
+        ref = options.entry or _only(memory, options.match, options.channel)
+        applied, still = memory.forget(ref, dry_run=options.dry_run)
+        code = _report(options, memory, applied.plan, applied.changes, None if options.dry_run else applied)
+        for place in still:
+            print(f"pipimem: the same words still stand in {place}.", file=sys.stderr)
+        if not options.dry_run and applied.commit:
+            print(
+                "pipimem: git still has the old text; see 'Forgetting' in docs/operations.md.",
+                file=sys.stderr,
+            )
+    return code
+
+
+def _only(memory: Memory, text: str, channel: str | None) -> str:
+    hits = memory.matching(text, channel)
+    if len(hits) == 1:
+        return str(hits[0].ref)
+    if not hits:
+        raise NotFound(f"No entry holds '{text}'.", "Find it with 'pipimem search'.")
+    listed = "; ".join(f"{h.ref} {h.path}:{h.line}" for h in hits[:10])
+    raise Usage(f"{len(hits)} entries hold '{text}': {listed}.", "Give one of these ids.")
+
+
+def _update_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--channel", required=True, metavar="ID", help="the channel the conversation belongs to")
+    parser.add_argument("--transcript", required=True, metavar="FILE", help="a Claude Code session or JSON lines")
+    parser.add_argument("--offline", action="store_true", help="rules only, no model (so far the only way)")
+    _dry_run(parser)
+
+
+def _update(options: Namespace) -> int:
+    from pipimem.importers import load
+
+    with _open(options) as memory:
+        memory.workspace.channel(options.channel)
+        transcript = load(options.transcript)
+        plan = memory.propose(options.channel, transcript)
+        if options.dry_run:
+            return _report(options, memory, plan, memory.preview(plan), None)
+        applied = memory.apply(plan)
+        return _report(options, memory, applied.plan, applied.changes, applied)
+
+
+def _report(options: Namespace, memory: Memory, plan: Plan, changes: Sequence[Change], applied: Applied | None) -> int:
+    from pipimem import render
+
+    _notes(memory)
+    if options.json:
+        _print_json(render.applied_json(plan, changes, applied))
+    else:
+        print(render.scrubbed(render.applied_text(plan, changes, applied)), end="")
+    return 0
+
+
+# log, diff, undo
+
+
+def _log_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--channel", metavar="ID", help="only what touched this channel")
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="commits at most (20)")
+
+
+def _log(options: Namespace) -> int:
+    from pipimem import render
+
+    with _open(options) as memory:
+        commits = memory.log(options.channel, max(1, options.limit))
+    if options.json:
+        _print_json({"commits": [render.commit_json(c) for c in commits]})
+    else:
+        print(render.scrubbed(render.commits_text(commits)), end="")
+    return 0 if commits else NotFound.code
+
+
+def _name_argument(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="RUN|COMMIT", help="a run (r-…) or a commit")
+
+
+def _diff(options: Namespace) -> int:
+    from pipimem import render
+
+    with _open(options) as memory:
+        text = render.scrubbed(memory.diff(options.name))
+    if options.json:
+        _print_json({"name": options.name, "diff": text})
+    else:
+        print(text, end="")
+    return 0
+
+
+def _undo_arguments(parser: ArgumentParser) -> None:
+    _name_argument(parser)
+    _dry_run(parser)
+
+
+def _undo(options: Namespace) -> int:
+    with _open(options) as memory:
+        applied = memory.undo(options.name, dry_run=options.dry_run)
+        return _report(options, memory, applied.plan, applied.changes, None if options.dry_run else applied)
+
+
+# status, eval, demo
+
+
+def _no_arguments(parser: ArgumentParser) -> None:
+    """The command takes nothing of its own."""
+
+
+def _status(options: Namespace) -> int:
+    from pipimem import render
+
+    with _open(options) as memory:
+        state = memory.status()
+        _notes(memory)
+    if options.json:
+        _print_json(state)
+    else:
+        print(render.scrubbed(render.status_text(state)), end="")
+    return 0
+
+
+def _eval_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "queries", metavar="QUERIES.jsonl", help='lines {"id","query","relevant":[ref or path#heading]}'
+    )
+    parser.add_argument("--limit", type=int, default=10, metavar="N", help="passages a query (10)")
+    parser.add_argument("--min-recall", type=float, metavar="X", help="exit 1 when recall@5 is below")
+
+
+def _eval(options: Namespace) -> int:
+    from pipimem import evaluate, render
+
+    queries = evaluate.load(options.queries)
+    workspace = options.workspace or _beside(options.queries)
+    options.workspace = workspace
+    with _open(options) as memory:
+        memory.search("warm", all_channels=True)
+        result = evaluate.evaluate(queries, lambda q, n: memory.search(q, all_channels=True, limit=n), options.limit)
+        _notes(memory)
+    if options.json:
+        _print_json(result)
+    else:
+        print(render.evaluation_text(result), end="")
+    reached = float(str(result.get("recall@5", 0.0)))
+    return NotFound.code if options.min_recall is not None and reached < options.min_recall else 0
+
+
+def _beside(queries: str) -> str | None:
+    """The workspace the queries stand in, where no other is named."""
+    from pipimem.workspace import looks_like
+
+    folder = os.path.dirname(os.path.abspath(queries))
+    return folder if "PIPIMEM_WORKSPACE" not in os.environ and looks_like(folder) else None
+
+
+def _demo_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--keep", metavar="DIR", help="keep the demo's workspace in this new folder")
+
+
+def _demo(options: Namespace) -> int:
+    from pipimem.demo import run
+
+    return run(options.keep)
+
+
+COMMANDS = {
+    "recall": Command("the few passages that matter for a prompt, as a block", _recall_arguments, _recall),
+    "search": Command("find passages, best first", _search_arguments, _search),
+    "demo": Command("the main job on a copy of the sample workspace", _demo_arguments, _demo),
+    "init": Command("create or complete a workspace; changes no existing byte", _init_arguments, _init),
+    "channel": Command("add, list and find channels", _channel_arguments, _channel),
+    "index": Command("bring the index up to date", _index_arguments, _index),
+    "add": Command("remember one thing", _add_arguments, _add),
+    "forget": Command("remove an entry and do not learn it again", _forget_arguments, _forget),
+    "update": Command("turn a finished conversation into checked edits", _update_arguments, _update),
+    "log": Command("the history of the files", _log_arguments, _log),
+    "diff": Command("what a run or commit changed", _name_argument, _diff),
+    "undo": Command("take back a run or commit", _undo_arguments, _undo),
+    "status": Command("what is there, what is off, and why", _no_arguments, _status),
+    "eval": Command("retrieval quality on judged queries", _eval_arguments, _eval),
+}

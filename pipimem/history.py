@@ -1,0 +1,203 @@
+"""The history of a workspace's files: commits of what was written, commits that have to wait, taking one back.
+
+`git.py` knows git; here stands what is committed, in which order, and as whose. Nothing here writes a document.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pipimem.errors import Error, NotFound, Refused
+from pipimem.text import digest, encode, printable
+from pipimem.workspace import PRIVATE, Change, Workspace, append_private, write_private
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from pipimem.git import Commit, Repository
+
+    Contents = dict[str, bytes | str | None]
+
+
+class History:
+    """The git history of one workspace. `notes` collects what a person should hear about a commit that waited."""
+
+    def __init__(self, workspace: Workspace, notes: list[str]) -> None:
+        self.workspace = workspace
+        self.notes = notes
+
+    def repository(self) -> Repository:
+        """The workspace's repository, opened. Raises `Unreadable` (GitOff) with the reason where there is none."""
+        from pipimem.git import Repository
+
+        return Repository.open(self.workspace.root, outer_ok=self.workspace.config["git.outer"])
+
+    def commit(self, changes: Sequence[Change], message: str, beside: Mapping[str, bytes]) -> tuple[str, str]:
+        """Commits exactly these changes and files: (commit, "") or ("", why it has to wait or cannot be).
+
+        First come the commits that waited and, as theirs, what a person changed in these files. Never raises for
+        git's sake: what was written stays written.
+        """
+        from pipimem.git import Deferred
+
+        if not self.workspace.config["git.commit"]:
+            return "", "commits are switched off"
+        files: Contents = {c.path: c.after for c in changes}
+        files.update(beside)
+        ignore = read_private(self.workspace.private(".gitignore"))
+        if ignore is not None:
+            files[f"{PRIVATE}/.gitignore"] = ignore
+        try:
+            repository = self.repository()
+            self._commit_pending(repository)
+            self._commit_by_hand(repository, changes)
+            return repository.commit(files, message) or "", ""
+        except Deferred as deferred:
+            self._postpone(changes, deferred.blobs, message)
+            return "", deferred.message
+        except Error as error:
+            return "", str(error)
+
+    def _commit_by_hand(self, repository: Repository, changes: Sequence[Change]) -> None:
+        """Commits what a person changed in these files and git does not have yet, first and as theirs."""
+        from pipimem import safety
+        from pipimem.workspace import added
+
+        config = self.workspace.config
+        edited: Contents = {}
+        for change in changes:
+            head = repository.head(change.path)
+            if change.before is None or head == change.before:
+                continue
+            text = added(head or b"", change.before)
+            if safety.secrets(text, config["safety.patterns"], config["safety.allow"]):
+                raise Refused(
+                    f"'{change.path}' holds a secret that git does not have yet.",
+                    "Take it out; then it is committed.",
+                )
+            edited[change.path] = change.before
+        if edited:
+            subject = f"edit {', '.join(sorted(edited))}"
+            repository.commit(edited, f"{subject}\n\nPipimem-Actor: person\n", author=repository.person())
+
+    # Commits that have to wait
+
+    def pending(self) -> list[dict[str, Any]]:
+        """The commits that had to wait, oldest first."""
+        import json
+
+        return [json.loads(line) for line in (read_private(self._queue) or b"").splitlines()]
+
+    @property
+    def _queue(self) -> str:
+        return self.workspace.private("state", "pending.jsonl")
+
+    def _postpone(self, changes: Sequence[Change], blobs: Mapping[str, str | None], message: str) -> None:
+        """Queues a commit that could not be made: digests of what it changes, and git's ids where it has the text."""
+        import json
+
+        files = {
+            c.path: {"before": _mark(c.before), "after": _mark(c.after), "blob": blobs.get(c.path)} for c in changes
+        }
+        append_private(self._queue, json.dumps({"message": message, "files": files}, ensure_ascii=False))
+
+    def _commit_pending(self, repository: Repository) -> None:
+        """Makes the commits that waited. One that still has to wait stops the rest; one overtaken is dropped."""
+        import json
+
+        from pipimem.git import Deferred
+
+        waiting = self.pending()
+        while waiting:
+            try:
+                files = self._still_due(repository, waiting[0]["files"])
+                if files:
+                    repository.commit(files, waiting[0]["message"])
+            except Deferred:
+                return
+            except Error as error:
+                self.notes.append(f"A commit that waited could not be made: {error}")
+            waiting.pop(0)
+            lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in waiting)
+            write_private(self._queue, encode(lines))
+
+    def _still_due(self, repository: Repository, files: Mapping[str, Mapping[str, str | None]]) -> Contents:
+        """What of a waiting commit git still lacks: paths whose HEAD is as it was before, with the plan's own bytes."""
+        due: Contents = {}
+        for path, marks in files.items():
+            now = self.workspace.read(path)
+            if _mark(repository.head(path)) != marks["before"]:
+                continue
+            if _mark(now) == marks["after"]:
+                due[path] = now
+            elif marks["blob"]:
+                due[path] = marks["blob"]
+        return due
+
+    # Looking and taking back
+
+    def log(self, paths: Sequence[str], limit: int) -> list[Commit]:
+        """The commits that touched one of the paths (none: the workspace), newest first."""
+        return self.repository().log(paths, limit)
+
+    def diff(self, name: str) -> str:
+        """The diff of a run or commit. Raises `NotFound`."""
+        return self.repository().diff(self.find(name).sha)
+
+    def find(self, name: str) -> Commit:
+        """The commit of that name: an id, or a run. Raises `NotFound`."""
+        commit = self.repository().find(name)
+        if commit is None:
+            raise NotFound(f"There is no run or commit '{printable(name)}'.", "See 'pipimem log'.")
+        return commit
+
+    def back(self, commit: Commit, paths: Sequence[str]) -> list[Change]:
+        """The changes that take `commit` back and keep what was written since, merged by lines.
+
+        Raises `Refused` naming the file where later edits touched the same lines, and when nothing is left to do.
+        """
+        repository = self.repository()
+        made = [c for path in paths if (c := self._back(repository, commit.sha, path)) is not None]
+        if not made:
+            raise Refused(f"'{commit.sha[:10]}' is undone already.", "Nothing was changed.")
+        return made
+
+    def _back(self, repository: Repository, sha: str, path: str) -> Change | None:
+        from pipimem.git import merge
+
+        after, now = repository.head(path, sha), self.workspace.read(path)
+        try:
+            before = repository.head(path, f"{sha}^")
+        except NotFound:
+            before = None
+        if now == before:
+            return None
+        if now == after:
+            return Change(path, now, before)
+        if now is None or before is None or after is None:
+            raise Refused(f"'{path}' was changed since.", "Take it back in an editor.")
+        merged, clean = merge(after, now, before)
+        if not clean:
+            raise Refused(f"The same lines of '{path}' were changed since.", "Take it back in an editor.")
+        return Change(path, now, merged) if merged != now else None
+
+
+def read_private(path: str) -> bytes | None:
+    """One of pipimem's own files, None where there is none."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def write_beside(workspace: Workspace, beside: Mapping[str, bytes]) -> None:
+    """Writes pipimem's own files that go with a change of documents."""
+    for path, data in beside.items():
+        write_private(os.path.join(workspace.root, *path.split("/")), data, mode=0o644)
+
+
+def _mark(data: bytes | None) -> str | None:
+    return None if data is None else digest(data)

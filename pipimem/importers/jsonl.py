@@ -1,0 +1,49 @@
+"""Plain JSON lines: one message a line with `role`, `content` (or `text`), and if known `name`, `timestamp`, `id`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pipimem.importers import count, lines
+from pipimem.text import scrub
+from pipimem.transcript import Message, Transcript, reference, without_own_blocks
+
+ROLES = {"user": "user", "human": "user", "assistant": "assistant", "bot": "assistant", "ai": "assistant"}
+
+
+def detects(path: str, head: bytes) -> bool:
+    """Whether the first line is an object with a role and content."""
+    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]
+    return first.startswith(b"{") and b'"role"' in first and (b'"content"' in first or b'"text"' in first)
+
+
+def read(path: str) -> Transcript:
+    """The messages of users and assistants; other roles are counted as skipped."""
+    skipped: dict[str, int] = {}
+    session = os.path.splitext(os.path.basename(path))[0]
+    messages = []
+    for number, row in lines(path, skipped):
+        if not isinstance(row, dict):
+            count(skipped, "not a message")
+            continue
+        role = ROLES.get(str(row.get("role", "")).lower(), "")
+        text = without_own_blocks(scrub(content_text(row.get("content", row.get("text")))))
+        if not role or not text:
+            count(skipped, f"role {row.get('role')}" if not role else "no text")
+            continue
+        identity = str(row.get("id") or f"L{number}")
+        time = str(row.get("timestamp") or row.get("time") or "")
+        name = scrub(str(row.get("name") or ""))
+        messages.append(Message(reference("jsonl", session, identity), role, text, name, time))
+    return Transcript("jsonl", session, tuple(messages), skipped)
+
+
+def content_text(content: Any) -> str:
+    """The text of a message's content: a string, or the text parts of a list."""
+    if isinstance(content, str):
+        return content.strip()
+    if isinstance(content, list):
+        parts = (p.get("text", "") if isinstance(p, dict) and p.get("type", "text") == "text" else "" for p in content)
+        return "\n".join(p for p in parts if isinstance(p, str) and p).strip()
+    return ""

@@ -1,0 +1,96 @@
+"""The files searched without an index: where SQLite has no full text, or the index is not to be had just now.
+
+The same scope, passages and safety verdicts as `sync` and `search`; the score is the number of words and character
+pairs that match, unstemmed. Every ask reads every file in scope: correct, not quick.
+"""
+
+from __future__ import annotations
+
+from pipimem.errors import Unreadable
+from pipimem.index import words
+from pipimem.index.fresh import BINARY
+from pipimem.index.search import Hit, Scope, passage_text, without_words
+from pipimem.index.sync import passages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipimem.workspace import Document, Scan, Workspace
+
+
+class Files:
+    """The documents of a scan, to be asked like an index. `skipped` says which could not be read, and why."""
+
+    def __init__(self, workspace: Workspace, scan: Scan) -> None:
+        self.workspace = workspace
+        self.documents = scan.documents
+        self.skipped = list(scan.skipped)
+
+    def search(self, text: str, scope: Scope, limit: int) -> list[Hit]:
+        """The best `limit` passages in scope. Raises `Usage` for a query without words."""
+        query = words.query(text, uncut)
+        if not query:
+            raise without_words()
+        hits = []
+        for hit, heading in self._hits(scope):
+            hit.score = _score(query, f"{heading}\n{hit.text}")
+            hit.signals = {"text": hit.score, "evidence": hit.score}
+            if hit.score:
+                hits.append(hit)
+        return sorted(hits, key=lambda hit: (-hit.score, hit.path, hit.start))[:limit]
+
+    def by_ref(self, ref: str, scope: Scope) -> list[Hit]:
+        """The passages called `ref` in scope, in file order."""
+        return [hit for hit, _ in self._hits(scope) if hit.ref == ref]
+
+    def entries(self) -> list[Hit]:
+        """Every entry of the scan."""
+        return [hit for hit, _ in self._hits(Scope()) if hit.entry]
+
+    def _hits(self, scope: Scope) -> list[tuple[Hit, str]]:
+        """Every passage in scope with its heading."""
+        found, superseding = [], set()
+        for document in sorted(self.documents, key=lambda d: d.path):
+            within = scope.covers(document.channel, document.layer)
+            if not within and not Scope(scope.channels, shared=scope.shared).covers(document.channel, document.layer):
+                continue
+            for hit, supersedes, heading in self._passages(document):
+                superseding.add(supersedes)
+                if within and _is_wanted(hit, scope):
+                    found.append((hit, heading))
+        for hit, _ in found:
+            hit.superseded = hit.ref in superseding
+        return found
+
+    def _passages(self, document: Document) -> Iterator[tuple[Hit, str, str]]:
+        try:
+            data = self.workspace.read(document.path) or b""
+        except Unreadable as error:
+            self.skipped.append((document.path, error.message.rpartition(": ")[2].rstrip(".")))
+            return
+        if b"\0" in data:
+            self.skipped.append((document.path, BINARY))
+            return
+        for columns, heading, _ in passages(document, data, self.workspace):
+            *shown, supersedes, _, verdict = columns
+            hit = Hit((document.path, document.channel, document.layer, *shown, verdict, False))
+            hit.text = passage_text(data[hit.start : hit.end], entry=bool(hit.entry))
+            yield hit, supersedes, heading
+
+
+def uncut(runs: Sequence[str]) -> list[list[str]]:
+    """The cutter that leaves Chinese to its character pairs."""
+    return [[] for _ in runs]
+
+
+def _is_wanted(hit: Hit, scope: Scope) -> bool:
+    return (not scope.kinds or hit.kind in scope.kinds) and hit.conf >= scope.min_confidence
+
+
+def _score(query: words.Query, text: str) -> float:
+    found, pairs = map(set, words.terms(text, uncut))
+    single = {pair[0] for pair in pairs}
+    return float(
+        sum(word in found for word in query.words) + sum(p in (pairs if len(p) > 1 else single) for p in query.pairs)
+    )

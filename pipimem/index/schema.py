@@ -1,0 +1,124 @@
+"""The SQLite file: its tables, how it is opened for asking, and how one that is damaged, foreign or not built is told.
+
+Everything that writes it is in `sync`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pipimem.errors import Refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3 as sqlite3
+else:
+    try:  # the bare C module: the package around it loads `datetime` for converters, a tenth of a cold search
+        import _sqlite3 as sqlite3
+    except ImportError:  # pragma: no cover - an interpreter without the private module
+        import sqlite3
+
+APPLICATION = 0x70694D65
+FORMAT = 2
+TABLES = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents(
+  id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, channel TEXT NOT NULL, layer TEXT NOT NULL,
+  stamp TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, note TEXT NOT NULL);
+CREATE TABLE passages(
+  id INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
+  start INTEGER NOT NULL, end INTEGER NOT NULL, line INTEGER NOT NULL, trail TEXT NOT NULL,
+  ref TEXT NOT NULL, entry INTEGER NOT NULL, kind TEXT NOT NULL, since TEXT NOT NULL, until TEXT NOT NULL,
+  trial TEXT NOT NULL, author TEXT NOT NULL, conf REAL NOT NULL, supersedes TEXT NOT NULL,
+  digest TEXT NOT NULL, verdict TEXT NOT NULL);
+CREATE INDEX passages_document ON passages(document);
+CREATE INDEX passages_ref ON passages(ref);
+CREATE INDEX passages_supersedes ON passages(supersedes) WHERE supersedes <> '';
+CREATE VIRTUAL TABLE f USING fts5(heading, body, pairs, tokenize='porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE v USING fts5vocab(f, 'row');
+"""
+READ_PATIENCE = 2
+"""Seconds a reader waits for a lock; in a write-ahead log only a recovery after a crash can make it wait."""
+
+
+class Damaged(Exception):
+    """The file is ours and of no use: no database, a torn page, another version, or a missing part."""
+
+
+class Absent(Exception):
+    """Nothing is built there yet, or what is there was copied from elsewhere; the text says which."""
+
+
+def read(path: str, *, immutable: bool = False) -> sqlite3.Connection:
+    """An open reader on the index at `path`: what it asks changes no table, log or time stamp.
+
+    `immutable` is for a folder that cannot be written: no side file is made or looked at. Raises `Absent`, `Damaged`,
+    `Refused` for another program's database, and `sqlite3.Error` for what may pass.
+    """
+    if not os.path.exists(path):
+        raise Absent("is missing")
+    uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?mode=ro"
+    db = sqlite3.connect(
+        uri + "&immutable=1" if immutable else uri, uri=True, isolation_level=None, timeout=READ_PATIENCE
+    )
+    try:
+        db.execute("PRAGMA query_only=ON")
+        check(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def check(db: sqlite3.Connection, path: str) -> None:
+    """Raises `Absent`, `Damaged` or `Refused` unless `db` is an index of this version, made where it stands.
+
+    A copied file is not believed: it may come with a stranger's workspace, and its safety verdicts with it.
+    """
+    try:
+        owner = db.execute("PRAGMA application_id").fetchone()[0]
+        if owner != APPLICATION:
+            if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise Refused(f"'{path}' is another program's database.", "It was not touched; move it away.")
+            raise Absent("is missing")
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version != FORMAT:
+            raise Damaged(f"version {version}")
+        row = db.execute("SELECT value FROM meta WHERE key = 'place'").fetchone()
+    except sqlite3.DatabaseError as error:
+        if is_damage(error):
+            raise Damaged(str(error)) from None
+        raise
+    if row is None or row[0] != place(path):
+        raise Absent("was made elsewhere")
+
+
+def place(path: str) -> str:
+    """What a copy of the file does not have: its inode."""
+    return "" if path == ":memory:" else str(os.stat(path).st_ino)
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another process holds the database, which passes, as against damage, which does not."""
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file must be made anew: a torn or foreign page, or a table or column that is not there."""
+    name = getattr(error, "sqlite_errorname", "")
+    return name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or (
+        str(error).startswith(("no such table", "no such column")) or "malformed" in str(error)
+    )
+
+
+def lacks_full_text(error: sqlite3.Error) -> bool:
+    """Whether this SQLite has no FTS5, or not its tokenizer; the index itself is then as good as before."""
+    return str(error).startswith(("no such module", "no such tokenizer"))
+
+
+def is_quiet(path: str) -> bool:
+    """Whether there is a file at `path` without an unmerged log beside it, so that it may be read as immutable."""
+    try:
+        return os.path.isfile(path) and not (os.path.exists(path + "-wal") and os.path.getsize(path + "-wal"))
+    except OSError:
+        return False

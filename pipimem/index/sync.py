@@ -1,0 +1,301 @@
+"""Files → index: what changed since the last look, parsed, scanned, cut into words, stored in one transaction.
+
+Parsing Markdown is loaded here and only here, so a search on a fresh index never pays for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+from pipimem import markdown, safety
+from pipimem.errors import Unreadable
+from pipimem.index import upkeep, words
+from pipimem.index.fresh import BINARY, EMPTY_ALARM, SKIPPED, emptied, look
+from pipimem.index.search import ROWS
+from pipimem.text import decode, digest, scrub
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from pipimem.index.chinese import Cutter
+    from pipimem.markdown import Parsed, Piece
+    from pipimem.workspace import Document, Scan, Workspace
+
+    Cut = Callable[[Sequence[str]], list[list[str]]]
+
+ENTRY_LAYERS = frozenset(["memory", "user", "standing"])
+DATE = re.compile(r"(?<!\d)(20\d\d)-(\d\d)-(\d\d)(?!\d)")
+RACY, COARSE = 50_000_000, 2_000_000_000
+"""Nanoseconds within which a file may change twice under one stamp: some ticks of a usual clock, and the two seconds
+of the coarsest file systems."""
+
+
+class Diff:
+    """What a sync did: paths added, changed and removed, what was skipped, and the totals after it.
+
+    The totals are counted only when everything was asked for.
+    """
+
+    __slots__ = ("added", "changed", "entries", "passages", "removed", "seconds", "sections", "skipped")
+
+    def __init__(self) -> None:
+        self.added: list[str] = []
+        self.changed: list[str] = []
+        self.removed: list[str] = []
+        self.skipped: list[tuple[str, str]] = []
+        self.seconds = 0.0
+        self.sections = self.passages = self.entries = 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether the index already said what the files say."""
+        return not (self.added or self.changed or self.removed)
+
+
+class Wish:
+    """How far a sync goes: the channels that were looked at (None: all), and three ways to do more than needed.
+
+    `everything` compares digests, not only stamps; `rebuild` starts from nothing; `again` names documents whose rows
+    are wrong although their stamps are right.
+    """
+
+    __slots__ = ("again", "channels", "everything", "rebuild")
+
+    def __init__(
+        self, channels: Sequence[str] | None = None, *, everything: bool = False, rebuild: bool = False,
+        again: Collection[str] = (),
+    ) -> None:  # fmt: skip
+        self.channels = channels
+        self.everything = everything or rebuild
+        self.rebuild = rebuild
+        self.again = again
+
+
+class Known:
+    """What the index holds about a document."""
+
+    __slots__ = ("channel", "digest", "id", "layer", "note")
+
+    def __init__(self, row: tuple[int, str, str, str, str]) -> None:
+        self.id, self.digest, self.channel, self.layer, self.note = row
+
+
+def sync(db: sqlite3.Connection, path: str, workspace: Workspace, scan: Scan, cut: Cut, wish: Wish) -> Diff:
+    """Brings the index at `path` up to date with `scan` in one transaction, in which it is also built where it is not.
+
+    Raises `Unreadable` when the workspace is suddenly empty: an unmounted folder is no mass deletion.
+    """
+    started, diff = time.perf_counter(), Diff()
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        if wish.rebuild or not upkeep.is_built(db, path):
+            upkeep.build(db, path)
+            if wish.channels is not None:  # what was looked at is a part; a new index holds the whole
+                scan, wish = workspace.scan(), Wish()
+        _Taking(db, workspace, cut, diff).all(scan, wish)
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    diff.seconds = time.perf_counter() - started
+    return diff
+
+
+class Cutting:
+    """Cuts the Chinese of one sync: from the dictionary database while it is little, with the fastest cutter beyond.
+
+    All cut alike. Neither is loaded before the first Chinese character.
+    """
+
+    LITTLE = 20_000
+    """Characters that the database cuts in the time the fastest cutter takes to load."""
+
+    def __init__(self, dictionary: Callable[[], Cutter | None], bulk: Callable[[], Cutter]) -> None:
+        self._load = dictionary, bulk
+        self._cutter: Cutter | None = None
+        self._left = self.LITTLE
+
+    @property
+    def source(self) -> str:
+        """What cut last, for people to see."""
+        return self._cutter.source if self._cutter else "no Chinese"
+
+    def cut(self, runs: Sequence[str]) -> list[list[str]]:
+        """The words of each run."""
+        dictionary, bulk = self._load
+        before, self._left = self._left, self._left - sum(map(len, runs))
+        if self._left <= 0 < before:
+            self._cutter = bulk()
+        self._cutter = self._cutter or dictionary() or bulk()
+        try:
+            return self._cutter.cut_many(runs)
+        except Unreadable:  # the database turned out to be damaged
+            self._cutter, self._left = bulk(), 0
+            return self._cutter.cut_many(runs)
+
+
+class _Taking:
+    """One sync at work, inside its transaction."""
+
+    def __init__(self, db: sqlite3.Connection, workspace: Workspace, cut: Cut, diff: Diff) -> None:
+        self.db = db
+        self.workspace = workspace
+        self.cut = cut
+        self.diff = diff
+        self.skipped: dict[str, str] = {}
+
+    def all(self, scan: Scan, wish: Wish) -> None:
+        """Drops what is gone, takes what differs, counts."""
+        found = look(self.db, scan, wish.channels, self.workspace.root)
+        if not scan.documents and len(found.gone) >= EMPTY_ALARM:
+            raise emptied(self.workspace.root, len(found.gone))
+        self.skipped.update(found.skipped)
+        rows = self.db.execute("SELECT path, id, digest, channel, layer, note FROM documents")
+        have = {row[0]: Known(row[1:]) for row in rows}
+        for path in found.gone:
+            self.drop(have[path].id)
+        self.diff.removed += found.gone
+        todo = {d.path: d for d in (scan.documents if wish.everything else found.todo)}
+        todo.update({d.path: d for d in scan.documents if d.path in wish.again})
+        for path, document in todo.items():
+            self.take(document, have.get(path), anew=path in wish.again)
+        self.diff.skipped = list(self.skipped.items())
+        if wish.everything:
+            self.count()
+
+    def take(self, document: Document, row: Known | None, *, anew: bool) -> None:
+        """Indexes one document as it stands now, unless it is indexed so already."""
+        # The time is taken before the reading: what changes after that has a later stamp, or a marked one.
+        stamp = _stamp(document, time.time_ns())
+        try:
+            data = self.workspace.read(document.path)
+        except Unreadable as error:
+            self.skip(document, row, stamp, error.message.rpartition(": ")[2].rstrip("."))
+            return
+        if data is None:
+            return
+        mark = digest(data)
+        if row is not None and not anew and _is_same(row, document, mark, data):
+            self.db.execute("UPDATE documents SET stamp=? WHERE id=?", (stamp, row.id))
+            self.say(document.path, row.note)
+            return
+        note = _note(data)
+        found = [] if note.startswith(SKIPPED) else list(passages(document, data, self.workspace))
+        if row is not None:
+            self.drop(row.id)
+        self.store(self.add(document, (stamp, mark, len(data), note)), found)
+        self.say(document.path, note)
+        (self.diff.added if row is None else self.diff.changed).append(document.path)
+
+    def say(self, path: str, note: str) -> None:
+        if note.startswith(SKIPPED):
+            self.skipped[path] = note.removeprefix(SKIPPED)
+
+    def skip(self, document: Document, row: Known | None, stamp: str, reason: str) -> None:
+        """Notes that a document could not be read; what was indexed of it stays."""
+        self.skipped[document.path] = reason
+        if row is None:
+            self.add(document, (stamp, "", 0, SKIPPED + reason))
+        else:
+            self.db.execute("UPDATE documents SET stamp=?, note=? WHERE id=?", (stamp, SKIPPED + reason, row.id))
+
+    def add(self, document: Document, rest: tuple[str, str, int, str]) -> int:
+        fields = (document.path, document.channel, document.layer, *rest)
+        sql = "INSERT INTO documents(path,channel,layer,stamp,digest,size,note) VALUES(?,?,?,?,?,?,?)"
+        return self.db.execute(sql, fields).lastrowid or 0
+
+    def store(self, document: int, found: Sequence[tuple[tuple[Any, ...], str, str]]) -> None:
+        rows, full = [], []
+        for number, (columns, heading, text) in enumerate(found, document << ROWS):
+            rows.append((number, document, *columns))
+            head_words, head_pairs = words.terms(heading, self.cut)
+            body_words, body_pairs = words.terms(text, self.cut)
+            full.append((number, " ".join(head_words), " ".join(body_words), " ".join([*head_pairs, *body_pairs])))
+        self.db.executemany(f"INSERT INTO passages VALUES({','.join('?' * 17)})", rows)
+        self.db.executemany("INSERT INTO f(rowid,heading,body,pairs) VALUES(?,?,?,?)", full)
+
+    def drop(self, document: int) -> None:
+        first = document << ROWS
+        self.db.execute("DELETE FROM f WHERE rowid BETWEEN ? AND ?", (first, first + (1 << ROWS) - 1))
+        self.db.execute("DELETE FROM passages WHERE document=?", (document,))
+        self.db.execute("DELETE FROM documents WHERE id=?", (document,))
+
+    def count(self) -> None:
+        sql = "SELECT count(*), coalesce(sum(entry), 0) FROM passages"
+        self.diff.passages, self.diff.entries = self.db.execute(sql).fetchone()
+        sections = "SELECT count(*) FROM (SELECT DISTINCT document, trail FROM passages)"
+        self.diff.sections = self.db.execute(sections).fetchone()[0]
+
+
+def _stamp(document: Document, now: int) -> str:
+    """The stamp to store; one so young that the file may change again under it is marked, and compared again."""
+    changed = document.stat.st_ctime_ns
+    young = abs(now - changed) < (RACY if changed % 1_000_000_000 else COARSE)
+    return document.stamp + ("~" if young else "")
+
+
+def _is_same(row: Known, document: Document, mark: str, data: bytes) -> bool:
+    if row.note.startswith(SKIPPED) and row.note != SKIPPED + BINARY:
+        return False
+    return (row.digest, row.channel, row.layer) == (mark, document.channel, document.layer)
+
+
+def _note(data: bytes) -> str:
+    """What is wrong with a file: "" for nothing, beginning with `SKIPPED` when it is not searched."""
+    if b"\0" in data:
+        return SKIPPED + BINARY
+    note = scrub(markdown.read_front(data)[1])
+    if not note and (line := markdown.conflict_line(data)):
+        note = f"an unresolved merge conflict in line {line}"
+    return note
+
+
+def passages(document: Document, data: bytes, workspace: Workspace) -> Iterator[tuple[tuple[Any, ...], str, str]]:
+    """The passages of a file in order: the columns of the table from `start` on, the heading, and the text."""
+    parsed = markdown.parse(data)
+    layer_entries = document.layer in ENTRY_LAYERS
+    ids = {e.start: i for i, e in markdown.identified(parsed, document.channel)} if layer_entries else {}
+    patterns, allow = workspace.config["safety.patterns"], workspace.config["safety.allow"]
+    stem = os.path.basename(document.path).removesuffix(".md") if document.layer == "note" else ""
+    for piece in markdown.pieces(parsed, entries=layer_entries):
+        raw = data[piece.start : piece.end]
+        text = scrub(piece.entry.text if piece.entry else decode(raw))
+        trail = [scrub(t) for t in piece.trail]
+        name = f"{document.path}#{' > '.join(trail)}" if trail else document.path
+        columns = (
+            piece.start, piece.end, piece.line, "\x1f".join(trail), ids[piece.entry.start] if piece.entry else name,
+            int(piece.entry is not None), *_facts(parsed, piece, document, trail), digest(raw, 8),
+            safety.verdict(text, patterns, allow),
+        )  # fmt: skip
+        yield columns, " ".join([stem, *trail]).strip(), text
+
+
+def _facts(parsed: Parsed, piece: Piece, document: Document, trail: Sequence[str]) -> tuple[Any, ...]:
+    """The columns from `kind` to `supersedes`."""
+    facts = {key: scrub(value) for key, value in piece.entry.facts.items()} if piece.entry else {}
+    kind = "front" if piece.start < parsed.front[1] else facts.get("kind", "")
+    since = facts.get("since", "") or _date(document, trail)
+    until, trial, author = (facts.get(key, "") for key in ("until", "trial", "by"))
+    return kind, since, until, trial, author, _confidence(facts.get("conf", "")), facts.get("supersedes", "")
+
+
+def _date(document: Document, trail: Iterable[str]) -> str:
+    """The day a passage speaks of: the last ISO date of its headings, else of its file's name."""
+    for text in (*reversed(list(trail)), os.path.basename(document.path)):
+        found = DATE.findall(text)
+        if found:
+            return "-".join(found[-1])
+    return ""
+
+
+def _confidence(value: str) -> float:
+    try:
+        return min(1.0, max(0.0, float(value)))
+    except ValueError:
+        return 1.0

@@ -1,0 +1,153 @@
+"""The index as a file that is written: whose turn it is, opening it, setting a damaged one aside, cleaning up.
+
+What is written is `sync`'s; opening for asking, and telling a good file from a bad one, is `schema`'s.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from contextlib import contextmanager
+
+from pipimem.index import schema
+from pipimem.index.schema import sqlite3
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+UNUSED = 30 * 86400
+PAUSE = 0.01
+
+
+@contextmanager
+def turn(folder: str, patience: float) -> Iterator[float]:
+    """Waits for the other writers and healers of this folder, at most `patience` seconds; gives what is left of them.
+
+    A file renamed or deleted under a writer would leave its log to the next one, so they take turns. Raises
+    `TimeoutError`. Where the file system knows no locks, SQLite's own have to do.
+    """
+    until = time.monotonic() + patience
+    handle = os.open(os.path.join(folder, "write.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        while not _is_ours(handle):
+            if time.monotonic() >= until:
+                raise TimeoutError("another process is writing it")
+            time.sleep(PAUSE)
+        yield max(0.0, until - time.monotonic())
+    finally:
+        os.close(handle)
+
+
+def _is_ours(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def writer(path: str, patience: float) -> sqlite3.Connection:
+    """An open writer on the file at `path` (or `:memory:`), whether or not anything is built there yet.
+
+    Write-ahead log, explicit transactions, `patience` seconds of waiting for another program's lock. Raises
+    `Damaged` for a file to be made anew and `Refused` for another program's database.
+    """
+    db = sqlite3.connect(path, isolation_level=None, timeout=patience)
+    try:
+        is_built(db, path)
+        if path != ":memory:":
+            db.execute("PRAGMA journal_mode=WAL")
+        for pragma in ("temp_store=MEMORY", "synchronous=NORMAL", "secure_delete=ON", "trusted_schema=OFF"):
+            db.execute(f"PRAGMA {pragma}")
+        db.execute("PRAGMA cache_size=-32768")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def is_built(db: sqlite3.Connection, path: str) -> bool:
+    """Whether the tables are there, and were made there. Raises as `schema.check` does for anything else."""
+    try:
+        schema.check(db, path)
+    except schema.Absent:
+        return False
+    return True
+
+
+def build(db: sqlite3.Connection, path: str) -> None:
+    """Makes every table anew, inside the caller's transaction; readers keep the old ones until it commits."""
+    for table in ("v", "f", "passages", "documents", "meta"):
+        db.execute(f"DROP TABLE IF EXISTS {table}")
+    for statement in schema.TABLES.split(";\n"):
+        if statement.strip():
+            db.execute(statement)
+    db.execute("INSERT INTO meta VALUES('place', ?)", (schema.place(path),))
+    db.execute(f"PRAGMA application_id={schema.APPLICATION}")
+    db.execute(f"PRAGMA user_version={schema.FORMAT}")
+
+
+def set_aside(path: str, seen: str) -> str:
+    """Moves the damaged file whose place is `seen` out of the way with its side files; returns its new name.
+
+    "" when another process has done so already. The caller has the `turn`.
+    """
+    try:
+        if schema.place(path) != seen:
+            return ""
+    except OSError:
+        return ""
+    name = f"{path}.damaged-{os.urandom(3).hex()}"
+    for suffix in ("", "-wal", "-shm"):
+        if os.path.lexists(path + suffix):
+            os.replace(path + suffix, name + suffix)
+    return name
+
+
+def others(path: str) -> list[str]:
+    """The indexes of other versions and the damaged ones beside `path`, with their side files."""
+    folder, name = os.path.split(path)
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    ours = (name, f"{name}-wal", f"{name}-shm")
+    return [os.path.join(folder, n) for n in names if n.startswith("index-") and ".sqlite3" in n and n not in ours]
+
+
+def sweep(path: str, now: float) -> None:
+    """Deletes what `others` gives and nobody used for 30 days (`now` in seconds since the epoch)."""
+    for other in others(path):
+        try:
+            found = os.stat(other)
+            if now - max(found.st_mtime, found.st_atime) > UNUSED:
+                os.unlink(other)
+        except OSError:
+            continue
+
+
+def delete(*paths: str) -> None:
+    """Deletes files that may be deleted at any time; one that is gone already is no failure."""
+    for path in paths:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            continue
+
+
+def scrub(path: str, patience: float) -> bool:
+    """Makes what was deleted unreadable in the file: merges the full text's segments and cuts the log.
+
+    Deleted rows are overwritten already (`secure_delete`). False when a reader kept the log in use. The caller has
+    the `turn`.
+    """
+    db = writer(path, patience)
+    try:
+        db.execute("INSERT INTO f(f) VALUES('optimize')")
+        return not db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    finally:
+        db.close()

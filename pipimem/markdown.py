@@ -1,0 +1,611 @@
+"""One Markdown file as bytes ↔ front matter, sections, entries; edits by byte range that re-read what they made.
+
+markdown-it-py's block rules are the only splitter. Joined sections equal the file, and nothing here renders Markdown
+anew: an edit splices bytes and is refused when the result does not read back as exactly what was asked.
+Files and channels are workspace.py's, meaning (kinds, validity) is update's.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from pipimem.errors import NotFound, Refused, Usage
+from pipimem.text import decode, digest, encode, nearest, quote, unquote
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+BOM = b"\xef\xbb\xbf"
+FRONT_LIMIT = 64 * 1024
+PIECE_LIMIT = 1600
+FRONT_LINE = re.compile(rb"(?:---|\.\.\.)[ \t]*\Z")
+COMMENT = re.compile(r"[ \t]*<!--\s*(?:id:)?(m-[0-9a-f]{8})((?:\s+[a-z][\w-]*=[^\s>]*)*)\s*-->[ \t]*")
+ONLY_COMMENT = re.compile(r"(?:\s*<!--.*?-->)*\s*", re.DOTALL)
+CONTROL = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127))
+
+
+class Section:
+    """A heading with the text up to the next heading; `level` 0 and an empty trail before the first heading.
+
+    `start`, `body` (first byte after the heading) and `end` are byte offsets; `line` counts from 1.
+    """
+
+    __slots__ = ("body", "end", "level", "line", "start", "title", "trail")
+
+    def __init__(self, level: int, title: str, trail: tuple[str, ...], span: tuple[int, int, int], line: int) -> None:
+        self.level = level
+        self.title = title
+        self.trail = trail
+        self.start, self.body, self.end = span
+        self.line = line
+
+    @property
+    def name(self) -> str:
+        """The trail as people write it: `Channel Memory > Decisions`."""
+        return " > ".join(self.trail)
+
+
+class Entry:
+    """One remembered item: its byte range with the marker, its text without marker and comment, what its comment says.
+
+    `id` is "" for an entry a person typed. `end` is after the last line's ending.
+    """
+
+    __slots__ = ("end", "facts", "id", "line", "start", "text", "trail")
+
+    def __init__(self, span: tuple[int, int], line: int, trail: tuple[str, ...], text: str) -> None:
+        self.start, self.end = span
+        self.line = line
+        self.trail = trail
+        self.text, self.id, self.facts = split_comment(text)
+
+
+class Block:
+    """A top-level block between headings: its token type, list marker and byte range (trailing blank lines out)."""
+
+    __slots__ = ("end", "items", "kind", "line", "marker", "start")
+
+    def __init__(self, kind: str, marker: str, span: tuple[int, int], line: int) -> None:
+        self.kind = kind
+        self.marker = marker
+        self.start, self.end = span
+        self.line = line
+        self.items: list[tuple[int, int, int]] = []
+
+
+class Parsed:
+    """A file cut into sections and blocks. `front` is the byte range of the front matter, (0, 0) without one."""
+
+    __slots__ = ("blocks", "data", "entries", "front", "newline", "offsets", "sections")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.newline = newline(data)
+        self.front = front_matter(data)
+        self.offsets: list[int] = []
+        self.sections: list[Section] = []
+        self.blocks: list[Block] = []
+        self.entries: list[Entry] = []
+
+    def line_of(self, offset: int) -> int:
+        """The line, from 1, that holds byte `offset`."""
+        before = self.data.count(b"\n", 0, self.offsets[0]) + self.data.count(b"\r", 0, self.offsets[0])
+        before -= self.data.count(b"\r\n", 0, self.offsets[0])
+        return before + bisect_right(self.offsets, offset)
+
+    def blocks_of(self, section: Section) -> list[Block]:
+        """The blocks of one section, in order."""
+        return [b for b in self.blocks if section.body <= b.start < section.end]
+
+
+def newline(data: bytes) -> bytes:
+    """The line ending most lines of `data` have; `\\n` for a file without one."""
+    crlf, lf, cr = data.count(b"\r\n"), data.count(b"\n"), data.count(b"\r")
+    if crlf and crlf * 2 >= lf:
+        return b"\r\n"
+    return b"\r" if cr > crlf and not lf else b"\n"
+
+
+def front_matter(data: bytes) -> tuple[int, int]:
+    """The byte range of the front matter with both fences, (0, 0) without one.
+
+    It starts in the first line (a BOM may stand before), is closed by `---` or `...` within 64 kB, and its first
+    line is neither blank nor prose: a file that begins with a thematic break has none.
+    """
+    start = len(BOM) if data.startswith(BOM) else 0
+    lines = data[start : start + FRONT_LIMIT].splitlines(keepends=True)
+    if not lines or lines[0].rstrip(b"\r\n \t") != b"---":
+        return 0, 0
+    at = start + len(lines[0])
+    for index, line in enumerate(lines[1:]):
+        at += len(line)
+        if FRONT_LINE.match(line.rstrip(b"\r\n")):
+            inner = lines[1 : index + 1]
+            return (start, at) if _mapping_like(inner) else (0, 0)
+    return 0, 0
+
+
+def _mapping_like(lines: Sequence[bytes]) -> bool:
+    """Whether the first line that says something is a `key:` line: what a YAML mapping must begin with."""
+    for line in lines:
+        stripped = line.strip()
+        if stripped and not stripped.startswith(b"#"):
+            return bool(re.match(rb"""["']?[^\s:{}\[\]][^:]*:(\s|$)""", stripped)) and not line[:1].isspace()
+    return True
+
+
+def read_front(data: bytes) -> tuple[dict[str, Any], str]:
+    """The front matter's values and "" — or {} and why it cannot be read. Never raises, never changes a byte."""
+    start, end = front_matter(data)
+    if end == start:
+        return {}, ""
+    from frontmatter.default_handlers import YAMLHandler
+
+    inner = decode(data[start:end]).strip("\ufeff").splitlines()[1:-1]
+    try:
+        values = YAMLHandler().load("\n".join(inner))
+    except Exception as error:  # noqa: BLE001 - seven exception types were met, and any more must not stop a run
+        return {}, f"front matter is no valid YAML: {' '.join(str(error).split())[:120]}"
+    if values is None:
+        return {}, ""
+    if not isinstance(values, dict):
+        return {}, "front matter is no mapping"
+    return {str(k): v for k, v in values.items()}, ""
+
+
+def parser() -> MarkdownIt:
+    """A CommonMark parser with the block rules only: finds structure at 5 MB/s and leaves inline text alone."""
+    from markdown_it import MarkdownIt
+
+    md = MarkdownIt("commonmark")
+    md.core.ruler.enableOnly(["normalize", "block"])
+    return md
+
+
+def parse(data: bytes) -> Parsed:
+    """Cuts `data` into sections, blocks and entries. Any bytes will do; joined sections equal what follows `front`."""
+    parsed = Parsed(data)
+    base = parsed.front[1] or (len(BOM) if data.startswith(BOM) else 0)
+    lines = data[base:].splitlines(keepends=True)
+    offsets = [base]
+    for line in lines:
+        offsets.append(offsets[-1] + len(line))
+    parsed.offsets = offsets
+    found = parser().parse(decode(data[base:]))
+    before = parsed.line_of(base) - 1
+    _collect_blocks(parsed, found, before)
+    _collect_sections(parsed, found, before)
+    parsed.entries = _separated(parsed) if is_separated(parsed) else _listed(parsed)
+    return parsed
+
+
+def _collect_blocks(parsed: Parsed, found: Sequence[Token], before: int) -> None:
+    offsets = parsed.offsets
+    for token in found:
+        if token.map is None or token.nesting < 0:
+            continue
+        first, last = token.map[0], min(token.map[1], len(offsets) - 1)
+        if token.level == 0 and token.type not in ("heading_open", "inline"):
+            span = offsets[first], _trimmed(parsed.data, offsets[first], offsets[last])
+            parsed.blocks.append(Block(token.type, token.markup, span, before + first + 1))
+        elif token.level == 1 and token.type == "list_item_open":
+            end = _trimmed(parsed.data, offsets[first], offsets[last])
+            parsed.blocks[-1].items.append((offsets[first], end, before + first + 1))
+
+
+def _trimmed(data: bytes, start: int, end: int) -> int:
+    """`end` moved before trailing blank lines, the last line's own ending kept."""
+    text = data[start:end]
+    kept = start + len(text.rstrip(b" \t\r\n"))
+    for ending in (b"\r\n", b"\n", b"\r"):
+        at = data.find(ending, kept, end)
+        if at >= 0 and not data[kept:at].strip(b" \t"):
+            return at + len(ending)
+    return end if kept == end else kept
+
+
+def _collect_sections(parsed: Parsed, found: Sequence[Token], before: int) -> None:
+    offsets, trail = parsed.offsets, [""] * 6
+    heads = [(i, t) for i, t in enumerate(found) if t.type == "heading_open" and t.level == 0 and t.map]
+    starts = [offsets[t.map[0]] for _, t in heads if t.map] + [offsets[-1]]
+    if starts[0] > offsets[0] or not heads:
+        parsed.sections.append(Section(0, "", (), (offsets[0], offsets[0], starts[0]), before + 1))
+    for n, (i, token) in enumerate(heads):
+        assert token.map is not None
+        level, title = int(token.tag[1]), found[i + 1].content.strip()
+        trail[level - 1 :] = [title] + [""] * (6 - level)
+        span = starts[n], offsets[min(token.map[1], len(offsets) - 1)], starts[n + 1]
+        names = tuple(t for t in trail[:level] if t)
+        parsed.sections.append(Section(level, title, names, span, before + token.map[0] + 1))
+
+
+def is_separated(parsed: Parsed) -> bool:
+    """Whether the file is a `§` file: entries between lines that hold only `§`, and no headings."""
+    return (
+        all(s.level == 0 for s in parsed.sections) and re.search(rb"(?m)^\xc2\xa7[ \t]*\r?$", parsed.data) is not None
+    )
+
+
+def _separated(parsed: Parsed) -> list[Entry]:
+    found, start = [], parsed.offsets[0]
+    for at, end in zip(parsed.offsets, [*parsed.offsets[1:], len(parsed.data)], strict=True):
+        line = parsed.data[at:end]
+        if line.strip() == b"\xc2\xa7" or at == len(parsed.data):
+            text = decode(parsed.data[start:at])
+            if text.strip():
+                lead = len(text) - len(text.lstrip("\r\n"))
+                found.append(Entry((start + lead, at), parsed.line_of(start + lead), (), text.strip()))
+            start = end
+    return found
+
+
+def _listed(parsed: Parsed) -> list[Entry]:
+    found, sections = [], iter(parsed.sections)
+    section = next(sections)
+    for block in parsed.blocks:
+        while block.start >= section.end:
+            following = next(sections, None)
+            if following is None:
+                break
+            section = following
+        for start, end, line in block.items:
+            text = _item_text(decode(parsed.data[start:end]))
+            found.append(Entry((start, end), line, section.trail, text))
+    return found
+
+
+def _item_text(raw: str) -> str:
+    """The text of a list item: marker off, continuation lines moved left by the marker's width."""
+    marker = re.match(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]*", raw)
+    width = marker.end() if marker else 0
+    lines = re.split(r"\r\n|\n|\r", raw[width:])
+    margin = re.compile(rf"[ \t]{{0,{max(width, 1)}}}")
+    return "\n".join([lines[0], *(margin.sub("", line, count=1) for line in lines[1:])]).strip()
+
+
+def split_comment(text: str) -> tuple[str, str, dict[str, str]]:
+    """An entry's text without its own comment, its id and the facts in the comment ("" and {} without one)."""
+    matches = list(COMMENT.finditer(text))
+    if not matches:
+        return text.replace("<\\!--", "<!--"), "", {}
+    match = matches[-1]
+    bare = (text[: match.start()] + text[match.end() :]).rstrip()
+    pairs = (part.partition("=") for part in match[2].split())
+    return bare.replace("<\\!--", "<!--"), match[1], {key: unquote(value) for key, _, value in pairs}
+
+
+def comment(identity: str, facts: Mapping[str, str]) -> str:
+    """The HTML comment that ends one of pipimem's entries."""
+    parts = [identity, *(f"{key}={quote(value)}" for key, value in facts.items() if value)]
+    return f"<!-- {' '.join(parts)} -->"
+
+
+def derived_id(channel: str, entry: Entry, ordinal: int) -> str:
+    """The id of an entry a person typed: a hash of channel, heading trail, text and its ordinal among equals."""
+    parts = (channel, *entry.trail, entry.text, str(ordinal))
+    return "m-" + digest(encode("\0".join(parts)), 4)
+
+
+def identified(parsed: Parsed, channel: str) -> list[tuple[str, Entry]]:
+    """Every entry with its id, written or derived."""
+    seen: dict[tuple[tuple[str, ...], str], int] = {}
+    found = []
+    for entry in parsed.entries:
+        key = (entry.trail, entry.text)
+        seen[key] = ordinal = seen.get(key, -1) + 1
+        found.append((entry.id or derived_id(channel, entry, ordinal), entry))
+    return found
+
+
+class Piece:
+    """A passage's place: byte range, first line, heading trail, and the entry it is, if it is one."""
+
+    __slots__ = ("end", "entry", "line", "start", "trail")
+
+    def __init__(self, span: tuple[int, int], line: int, trail: tuple[str, ...], entry: Entry | None = None) -> None:
+        self.start, self.end = span
+        self.line = line
+        self.trail = trail
+        self.entry = entry
+
+
+def pieces(parsed: Parsed, *, entries: bool) -> list[Piece]:
+    """The passages of a file in order: entries (where the layer has them) and the text between, in bounded pieces.
+
+    Text is cut between blocks so that a piece stays near 1,600 bytes; a longer block is cut between lines. Empty
+    text and text that is only comments is left out. The front matter is a piece with an empty trail.
+    """
+    found = []
+    if parsed.front[1] > parsed.front[0]:
+        found.append(Piece(parsed.front, 1, ()))
+    if entries and is_separated(parsed):
+        return found + [Piece((e.start, e.end), e.line, (), e) for e in parsed.entries]
+    by_start = {e.start: e for e in parsed.entries} if entries else {}
+    for section in parsed.sections:
+        run: list[tuple[int, int, int]] = []
+        for block in parsed.blocks_of(section):
+            if block.items and entries:
+                found += _joined(parsed, run, section)
+                run = []
+                found += [Piece((s, e), n, section.trail, by_start[s]) for s, e, n in block.items]
+            elif not _is_comment(parsed, block):
+                run += _bounded(parsed, block)
+        found += _joined(parsed, run, section)
+    return found
+
+
+def _is_comment(parsed: Parsed, block: Block) -> bool:
+    if block.kind != "html_block":
+        return False
+    return ONLY_COMMENT.fullmatch(decode(parsed.data[block.start : block.end])) is not None
+
+
+def _bounded(parsed: Parsed, block: Block) -> list[tuple[int, int, int]]:
+    if block.end - block.start <= PIECE_LIMIT:
+        return [(block.start, block.end, block.line)]
+    parts, start, line, at = [], block.start, block.line, block.start
+    for count, text in enumerate(parsed.data[block.start : block.end].splitlines(keepends=True)):
+        if at + len(text) - start > PIECE_LIMIT and at > start:
+            parts.append((start, at, line))
+            start, line = at, block.line + count
+        at += len(text)
+    return [*parts, (start, block.end, line)]
+
+
+def _joined(parsed: Parsed, run: list[tuple[int, int, int]], section: Section) -> Iterable[Piece]:
+    while run:
+        start, end, line = run.pop(0)
+        while run and run[0][1] - start <= PIECE_LIMIT:
+            end = run.pop(0)[1]
+        if parsed.data[start:end].strip():
+            yield Piece((start, end), line, section.trail)
+
+
+def find_section(parsed: Parsed, name: str) -> Section:
+    """The one section called `name`: a title, a whole trail, or the last parts of a trail joined by ` > `.
+
+    Raises `NotFound` with the nearest headings, and `Refused` with the list where several fit.
+    """
+    wanted = tuple(part.strip() for part in name.split(" > "))
+    fits = [s for s in parsed.sections if s.trail and s.trail[-len(wanted) :] == wanted]
+    if len(fits) == 1:
+        return fits[0]
+    exact = [s for s in fits if s.trail == wanted]
+    if len(exact) == 1:
+        return exact[0]
+    if fits:
+        listed = ", ".join(f"'{s.name}' (line {s.line})" for s in fits)
+        raise Refused(f"The heading '{name}' fits {len(fits)} sections: {listed}.", "Give the whole trail.")
+    near = nearest(name, (s.title for s in parsed.sections if s.title))
+    raise NotFound(f"There is no heading '{name}'.", f"Nearest: {', '.join(near)}." if near else "")
+
+
+def conflict_line(data: bytes) -> int:
+    """The line, from 1, of the first unresolved merge conflict; 0 when there is none."""
+    if b"<<<<<<<" not in data:
+        return 0
+    lines, first = data.splitlines(), 0
+    for number, line in enumerate(lines, 1):
+        if line.startswith(b"<<<<<<< "):
+            first = first or number
+        elif line.startswith(b">>>>>>> ") and first:
+            return first
+    return 0
+
+
+def clean(text: str) -> str:
+    """A new entry's text: control characters out, lines trimmed, blank lines dropped. Raises `Usage` when empty."""
+    lines = [line.strip() for line in re.split(r"\r\n|\n|\r", text.translate(CONTROL))]
+    kept = "\n".join(line for line in lines if line)
+    if not kept:
+        raise Usage("The text is empty.", "Say what is to be remembered.")
+    return kept
+
+
+def item(text: str, note: str, marker: str = "- ", ending: str = "\n") -> str:
+    """One list item: `text` (lines after the first indented) with its comment, without a final line ending."""
+    escaped = text.replace("<!--", "<\\!--")
+    lines = escaped.split("\n")
+    pad = " " * len(marker)
+    return marker + (ending + pad).join(lines) + (f" {note}" if note else "")
+
+
+def add_entry(parsed: Parsed, heading: str, text: str, note: str) -> bytes:
+    """The file with one more entry at the end of the section `heading` (created at the end of the file if missing).
+
+    Everything else stays byte for byte. `Refused` when the place cannot take a list item, such as an open fence.
+    """
+    text = clean(text)
+    section = None if is_separated(parsed) else _section_or_none(parsed, heading)
+    for attempt in [text] if text[0] not in "-*+_=#>`~" else [text, "\\" + text]:
+        if is_separated(parsed):
+            data, sections = _append_separated(parsed, attempt, note), 0
+        elif section is None:
+            data, sections = _new_section(parsed, heading, item(attempt, note)), 1
+        else:
+            data, sections = _insert(parsed, section, attempt, note), 0
+        if _adds_one(parsed, data, attempt, sections):
+            return data
+    raise _unsafe(parsed, section or parsed.sections[-1])
+
+
+def _section_or_none(parsed: Parsed, heading: str) -> Section | None:
+    try:
+        return find_section(parsed, heading)
+    except NotFound:
+        return None
+
+
+def _adds_one(parsed: Parsed, data: bytes, text: str, sections: int) -> bool:
+    """Whether `data` reads as `parsed` plus exactly one entry with `text` and that many sections."""
+    again = parse(data)
+    if len(again.sections) != len(parsed.sections) + sections and parsed.data.strip():
+        return False
+    before = [(e.trail, e.text, e.id) for e in parsed.entries]
+    after = [(e.trail, e.text, e.id) for e in again.entries]
+    if len(after) != len(before) + 1:
+        return False
+    at = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(before))
+    return after[at][1] == text and before[at:] == after[at + 1 :] and before[:at] == after[:at]
+
+
+def _unsafe(parsed: Parsed, section: Section) -> Refused:
+    fence = next((b for b in parsed.blocks_of(section) if b.kind == "fence" and _open_fence(parsed, b)), None)
+    if fence is not None:
+        return Refused(
+            f"The fence opened in line {fence.line} is never closed.",
+            "Close it; text added here would become code.",
+        )
+    name = section.name or "the file"
+    return Refused(f"Nothing can be added to '{name}' without changing what stands there.", "Add it in an editor.")
+
+
+def _open_fence(parsed: Parsed, block: Block) -> bool:
+    lines = parsed.data[block.start : block.end].split()
+    return len(lines) < 2 or not lines[-1].startswith(encode(block.marker))
+
+
+def _insert(parsed: Parsed, section: Section, text: str, note: str) -> bytes:
+    data, ending = parsed.data, decode(parsed.newline)
+    blocks = parsed.blocks_of(section)
+    last = blocks[-1] if blocks else None
+    if last is not None and last.kind == "bullet_list_open":
+        at = last.items[-1][1]
+        start = last.items[-1][0]
+        lead = " " * (len(data[start : start + 4]) - len(data[start : start + 4].lstrip(b" ")))
+        line = item(text, note, f"{lead}{last.marker} ", ending)
+        gap = ending if len(last.items) > 1 and _blank_between(data, last.items[-2][1], last.items[-1][0]) else ""
+    else:
+        at = last.end if last else _trimmed(data, section.start, section.body)
+        line = item(text, note, "- ", ending)
+        gap = "" if last is None and _tight_headings(parsed) else ending
+    return _splice_line(parsed, at, encode(gap), encode(line))
+
+
+def _splice_line(parsed: Parsed, at: int, gap: bytes, line: bytes) -> bytes:
+    """Puts `line` on a line of its own at `at`; a file without a final line ending stays without one."""
+    data, ending = parsed.data, parsed.newline
+    head, tail = data[:at], data[at:]
+    if head and not head.endswith((b"\n", b"\r")):
+        return head + ending + gap + line + (tail if tail.strip() else b"")
+    if tail and tail.strip() and not tail.startswith((b"\n", b"\r")):
+        return head + gap + line + ending + ending + tail
+    return head + gap + line + ending + tail
+
+
+def _blank_between(data: bytes, start: int, end: int) -> bool:
+    return end > start and not data[start:end].strip()
+
+
+def _tight_headings(parsed: Parsed) -> bool:
+    """Whether this file's headings are followed by text at once: the habit a new first item keeps."""
+    bodies = [parsed.data[s.body : s.end] for s in parsed.sections if s.level and parsed.blocks_of(s)]
+    return bool(bodies) and not any(body.startswith((b"\n", b"\r")) for body in bodies)
+
+
+def _new_section(parsed: Parsed, heading: str, text: str) -> bytes:
+    title = clean(heading).replace("\n", " ").strip("# ")
+    block = f"## {title}\n\n{text}\n".replace("\n", decode(parsed.newline))
+    return append_text(parsed, block)
+
+
+def append_text(parsed: Parsed, text: str) -> bytes:
+    """The file with `text` after it, one blank line between; a missing final line ending stays missing.
+
+    Refused when an open fence or comment at the end would swallow it.
+    """
+    data, ending = parsed.data, parsed.newline
+    kept = data.rstrip(b" \t\r\n")
+    final = data.endswith((b"\n", b"\r")) or not kept
+    body = encode(text.replace("\r\n", "\n").replace("\n", decode(ending)))
+    if kept in (b"", BOM):
+        return data + (b"" if data in (b"", BOM) or data.endswith((b"\n", b"\r")) else ending) + body
+    gap = b"" if final else ending
+    blank = b"" if final and len(data) - len(kept) > len(ending) else ending
+    new = data + gap + blank + (body if final else body.rstrip(b"\r\n"))
+    old = [(s.trail, s.level) for s in parsed.sections]
+    if [(s.trail, s.level) for s in parse(new).sections][: len(old)] != old:
+        raise _unsafe(parsed, parsed.sections[-1])
+    return new
+
+
+def append_section(parsed: Parsed, title: str, text: str) -> bytes:
+    """The file with one more H2 section at its end, read back as exactly one."""
+    title = clean(title).replace("\n", " ")
+    data = append_text(parsed, f"## {title}\n\n{text.strip()}\n")
+    again = parse(data)
+    if len([s for s in again.sections if s.level]) != len([s for s in parsed.sections if s.level]) + 1:
+        raise _unsafe(parsed, parsed.sections[-1])
+    return data
+
+
+def _append_separated(parsed: Parsed, text: str, note: str) -> bytes:
+    lines = text + (f" {note}" if note else "")
+    lead = "§\n" if parsed.entries else ""
+    data = parsed.data
+    gap = b"" if not data or data.endswith((b"\n", b"\r")) else parsed.newline
+    body = encode((lead + lines).replace("\n", decode(parsed.newline)))
+    return data + gap + body + (b"" if gap else parsed.newline)
+
+
+def entry_by_id(parsed: Parsed, channel: str, identity: str) -> Entry | None:
+    """The entry with that id, written or derived. `Refused` when two entries of the file share it."""
+    fits = [entry for found, entry in identified(parsed, channel) if found == identity]
+    if len(fits) > 1:
+        lines = ", ".join(str(e.line) for e in fits)
+        raise Refused(f"The id '{identity}' stands in lines {lines}.", "Give one of them another id.")
+    return fits[0] if fits else None
+
+
+def replace_entry(parsed: Parsed, entry: Entry, text: str, note: str) -> bytes:
+    """The file with `entry` saying `text`; only its own lines change, and it reads back as that one entry."""
+    text = clean(text)
+    raw = decode(parsed.data[entry.start : entry.end])
+    body = raw.rstrip("\r\n")
+    mark = re.match(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]+", raw)
+    if is_separated(parsed):
+        new = text + (f" {note}" if note else "")
+    else:
+        new = item(text, note, mark[0] if mark else "- ", decode(parsed.newline))
+    data = parsed.data[: entry.start] + encode(new + raw[len(body) :]) + parsed.data[entry.end :]
+    _verify(parsed, data, entry, text)
+    return data
+
+
+def remove_entry(parsed: Parsed, entry: Entry) -> bytes:
+    """The file without `entry`'s lines (and without the blank line that would be left twice)."""
+    head, tail = parsed.data[: entry.start], parsed.data[entry.end :]
+    ending = parsed.newline
+    if is_separated(parsed):
+        mark = re.compile(rb"\xc2\xa7[ \t]*(?:\r\n|\n|\r|\Z)")
+        found = mark.match(tail)
+        if found:
+            tail = tail[found.end() :]
+        else:
+            head = re.sub(rb"(?:\r\n|\n|\r)?\xc2\xa7[ \t]*(?:\r\n|\n|\r)\Z", ending, head)
+    elif head.endswith(ending * 2) and tail.startswith(ending):
+        tail = tail[len(ending) :]
+    if not tail and head and not parsed.data.endswith((b"\n", b"\r")):
+        head = head.removesuffix(ending)
+    data = head + tail
+    _verify(parsed, data, entry, None)
+    return data
+
+
+def _verify(parsed: Parsed, data: bytes, entry: Entry, text: str | None) -> None:
+    """Raises `Refused` unless `data` differs from `parsed` in that one entry only."""
+    wanted = [(e.trail, e.text) for e in parsed.entries if e.start < entry.start]
+    wanted += [(entry.trail, text)] if text is not None else []
+    wanted += [(e.trail, e.text) for e in parsed.entries if e.start > entry.start]
+    again = parse(data)
+    # With its last separator gone a `§` file no longer looks like one; its entries are still counted as such.
+    entries = _separated(again) if is_separated(parsed) else again.entries
+    same = [s.trail for s in again.sections] == [s.trail for s in parsed.sections]
+    if not same or [(e.trail, e.text) for e in entries] != wanted:
+        raise Refused(f"The entry in line {entry.line} cannot be changed alone.", "Change it in an editor.")

@@ -1,0 +1,582 @@
+"""One opened workspace and everything one can do with it: the only place that knows the order sync → act → commit.
+
+Each verb reads what it needs, lets a pure module decide, and then writes, commits and indexes in that order. A
+failed commit or sync never takes back a written file: it is noted and made up for by the next command.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pipimem.config import remembered
+from pipimem.errors import Error, NotFound, Refused, Unreadable, Usage
+from pipimem.history import History, read_private, write_beside
+from pipimem.index import Hit, Index, Scope
+from pipimem.text import decode, encode, one_line, printable
+from pipimem.workspace import (
+    MARK,
+    SHARED_FILES,
+    Change,
+    Workspace,
+    append_private,
+    find,
+    read_data,
+    write_private,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from types import TracebackType
+    from typing import Any
+
+    from pipimem.git import Commit
+    from pipimem.index.sync import Diff
+    from pipimem.recall import Recall
+    from pipimem.transcript import Transcript
+    from pipimem.update.plan import Applied, Op, Plan
+    from pipimem.workspace import Channel
+
+KINDS = ("direct", "group", "project")
+MINIMAL = ("SESSION.md", "MEMORY.md", "HISTORY.md")
+FULL = (*MINIMAL, "SOUL.md", "AGENTS.md")
+TARGETS = {"user": "USER.md", "memory": "MEMORY.md"}
+TOMBSTONES = ".pipimem/tombstones.jsonl"
+
+
+def open(path: str | None = None) -> Memory:
+    """The workspace at `path` (else found as the command line finds it), opened. Raises `Unreadable`."""
+    return Memory(find(path))
+
+
+class Memory:
+    """One opened workspace. Use it as a context manager, or `close` it.
+
+    Without a channel a verb sees the shared layer only; everything needs `all_channels=True`. `notes` collects what
+    a person should hear about besides the answer.
+    """
+
+    def __init__(self, root: str) -> None:
+        root = os.path.abspath(root)
+        cache = os.path.join(root, ".pipimem", "cache", "config.json")
+        self.workspace = Workspace(root, remembered(root, cache))
+        self.notes: list[str] = []
+        self._index = Index(self.workspace)
+        self._history = History(self.workspace, self.notes)
+        self._index.notes = self.notes
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the index."""
+        self._index.close()
+
+    @property
+    def stale(self) -> bool:
+        """Whether the last answer rests on an index older than some file in scope."""
+        return self._index.stale
+
+    @property
+    def skipped(self) -> list[tuple[str, str]]:
+        """The files in the last scope that could not be read, with the reason."""
+        return self._index.skipped
+
+    @property
+    def cutter(self) -> str:
+        """How the last query's Chinese was cut: dictionary, vocabulary, or none."""
+        return self._index.cutter
+
+    @property
+    def tokenizer(self) -> str:
+        """What cut the Chinese of the last sync, for people to see."""
+        return self._index.tokenizer
+
+    @property
+    def documents(self) -> int:
+        """How many documents the index holds after the last sync."""
+        return self._index.documents
+
+    # Asking
+
+    def index(self, *, rebuild: bool = False) -> Diff:
+        """Brings the whole index up to date by digest, or makes it anew."""
+        return self._index.sync(everything=True, rebuild=rebuild)
+
+    def scope(
+        self, channel: str | None = None, *, all_channels: bool = False, layers: Sequence[str] = (),
+        kinds: Sequence[str] = (), min_confidence: float = 0.0,
+    ) -> Scope:  # fmt: skip
+        """Where to look: a channel with the shared layer, everything, or the shared layer alone.
+
+        Raises `Unreadable` for a channel that is not there.
+        """
+        channels = None if all_channels else [self.workspace.channel(channel).id] if channel is not None else []
+        return Scope(channels, layers=layers, kinds=kinds, min_confidence=min_confidence)
+
+    def search(
+        self, query: str, channel: str | None = None, *, all_channels: bool = False, layers: Sequence[str] = (),
+        kinds: Sequence[str] = (), min_confidence: float = 0.0, limit: int = 10,
+    ) -> list[Hit]:  # fmt: skip
+        """The best `limit` passages (at most 1,000) for a query in words.
+
+        An empty list means that the scope was looked through. Raises `Usage` for a query without words and
+        `Unreadable` when nothing was found while a file in scope could not be read.
+        """
+        scope = self.scope(
+            channel, all_channels=all_channels, layers=layers, kinds=kinds, min_confidence=min_confidence
+        )
+        hits = self._index.search(query, scope, max(1, min(1000, limit)))
+        if not hits and self.skipped:
+            raise Unreadable(
+                f"Nothing was found, but {_skips(self.skipped)} could not be read.",
+                "Mend that and search again.",
+            )
+        return hits
+
+    def recall(
+        self, text: str, channel: str | None = None, *, all_channels: bool = False, budget: int = 0,
+        always: bool = False, errors: Sequence[str] = (), files: Sequence[str] = (),
+    ) -> Recall:  # fmt: skip
+        """The few passages that matter for a prompt, as a marked block of at most `budget` tokens; or nothing, and why.
+
+        Never raises for the state of the files: an unreadable workspace gives an empty block with `failed` set.
+        """
+        from time import time
+
+        from pipimem.recall import Clock, Recall, recall, route
+
+        config = self.workspace.config
+        way = route(text, budget=budget or config["recall.budget"], always=always, errors=errors, files=files)
+        try:
+            scope = self.scope(channel, all_channels=all_channels, layers=way.layers)
+            result = recall(
+                way,
+                lambda query, limit: self._index.search(query, scope, limit, evidence=True),
+                clock=Clock(time(), self.today),
+                threshold=config["recall.threshold"],
+                user_allowed=self._user_allowed(channel),
+            )
+        except Unreadable as error:
+            return Recall(str(error), {"router": {"fire": way.fire, "reason": way.reason}}, failed=True)
+        if way.fire and not result.items and self.skipped:
+            result.failed, result.reason = True, f"could not look: {_skips(self.skipped)} could not be read"
+        result.trace["stale"], result.trace["cutter"] = self.stale, self.cutter
+        return result
+
+    def _user_allowed(self, channel: str | None) -> bool:
+        if channel is None:
+            return True
+        found = self.workspace.channel(channel)
+        return found.kind != "group" or found.id in self.workspace.config["workspace.user_in_groups"]
+
+    def today(self) -> str:
+        """The day in the workspace's zone, ISO."""
+        zone = self.workspace.config["workspace.timezone"]
+        if not zone:
+            from time import strftime
+
+            return strftime("%Y-%m-%d")
+        return self.now().date().isoformat()
+
+    def now(self) -> datetime:
+        """The time in the workspace's zone. Raises `Usage` for a zone nobody knows."""
+        from datetime import datetime
+        from zoneinfo import ZoneInfo
+
+        zone = self.workspace.config["workspace.timezone"]
+        try:
+            return datetime.now(ZoneInfo(zone)) if zone else datetime.now().astimezone()
+        except (KeyError, ValueError, OSError):
+            raise Usage(f"The timezone '{printable(zone)}' is unknown.", "Name one such as Asia/Shanghai.") from None
+
+    # Channels
+
+    def channels(self) -> list[Channel]:
+        """Every channel of the workspace, by id."""
+        return self.workspace.channels()
+
+    def add_channel(self, identity: str, *, kind: str = "", minimal: bool = False) -> tuple[Channel, list[str]]:
+        """Creates what is missing of a channel from the templates; returns it and the files made.
+
+        No existing byte is changed: an existing channel of another `kind` is refused with the line to write.
+        """
+        self.workspace.trust()
+        path = self.workspace.channel_path(identity)
+        folder = os.path.join(self.workspace.root, path)
+        mark = os.path.join(folder, MARK)
+        if kind and os.path.exists(mark) and self.workspace.channel(identity).kind != kind:
+            raise Refused(
+                f"The channel '{printable(identity)}' is of another kind.",
+                f'Write "{printable(identity)}" = "{kind}" under [workspace.kinds] in pipimem.toml.',
+            )
+        if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
+            raise Refused(f"'{path}' is there and is no folder.", "Move it away.")
+        names = MINIMAL if minimal else FULL
+        lines = identity + "\n" + (f"kind: {kind}\n" if kind else "")
+        beside = {} if os.path.exists(mark) else {f"{path}/{MARK}": lines.encode("utf-8")}
+        with self.workspace.locks([f"{path}/MEMORY.md"]):
+            os.makedirs(folder, exist_ok=True)
+            write_beside(self.workspace, beside)
+            changes = [c for n in names if (c := self._missing(path, n)) is not None]
+            self.workspace.write(changes)
+        self._commit_own(changes, f"{one_line(identity)}: new channel", beside)
+        return self.workspace.channel(identity), [c.path for c in changes]
+
+    def _missing(self, folder: str, name: str) -> Change | None:
+        path = f"{folder}/{name}"
+        return Change(path, None, self._template(name)) if self.workspace.read(path) is None else None
+
+    def _template(self, name: str) -> bytes:
+        return read_data(f"templates/{self.workspace.config['workspace.language']}/channel/{name}")
+
+    # Writing
+
+    def add(
+        self, text: str, channel: str | None = None, *, target: str = "", kind: str = "fact", heading: str = "",
+        actor: str = "person",
+    ) -> Applied:  # fmt: skip
+        """One more entry in the channel's MEMORY, or in the shared USER or MEMORY; durable at once, still scanned.
+
+        Raises `Refused` for a secret, a duplicate, or a place that cannot take it.
+        """
+        from pipimem import markdown, update
+        from pipimem.update import guards
+        from pipimem.update.plan import Op
+
+        if kind not in update.KINDS:
+            raise Usage(f"The kind '{printable(kind)}' is unknown.", f"One of: {', '.join(update.KINDS)}.")
+        where, path, templates = self._place(channel, target)
+        text = markdown.clean(text)
+        self._refuse_secret(text)
+        parsed = markdown.parse(self._text(path, templates))
+        if guards.duplicate(text, [e.text for e in parsed.entries]):
+            raise Refused(f"'{path}' says so already.", "Nothing was changed.")
+        name = heading or update.heading_for(kind, parsed, self.workspace.config["workspace.language"])
+        facts = {"kind": kind, "since": self.today(), "by": actor}
+        op = Op("add", path, text, name, update.fresh_id(self._taken), facts=facts, reason="asked for")
+        return self.apply(self._plan(where, [op], templates, actor))
+
+    def _refuse_secret(self, text: str) -> None:
+        from pipimem import safety
+
+        self.workspace.trust()
+        config = self.workspace.config
+        found = safety.secrets(text, config["safety.patterns"], config["safety.allow"])
+        if found:
+            kind = found[0].kind.partition(":")[2]
+            raise Refused(f"The text holds a secret ({kind}).", "Say where the secret is kept instead.")
+
+    def _place(self, channel: str | None, target: str) -> tuple[str, str, dict[str, bytes]]:
+        """Channel id, path, and the text a missing file starts with, of where an `add` goes."""
+        if target:
+            if channel is not None or target not in TARGETS:
+                raise Usage("Give either a channel or a target (user or memory).", "See 'pipimem add --help'.")
+            template = f"templates/{self.workspace.config['workspace.language']}/workspace/{TARGETS[target]}"
+            return "", TARGETS[target], {TARGETS[target]: read_data(template)}
+        if channel is None:
+            raise Usage("Say where it belongs.", "Give --channel ID or --target user|memory.")
+        found = self.workspace.channel(channel)
+        return found.id, f"{found.path}/MEMORY.md", self._templates(found)
+
+    def _templates(self, channel: Channel) -> dict[str, bytes]:
+        return {f"{channel.path}/{name}": self._template(name) for name in MINIMAL}
+
+    def _text(self, path: str, templates: Mapping[str, bytes]) -> bytes:
+        data = self.workspace.read(path)
+        return templates.get(path, b"") if data is None else data
+
+    def _taken(self, identity: str) -> bool:
+        return bool(self._index.lookup(identity, Scope(None)))
+
+    def _plan(self, channel: str, ops: Sequence[Op], templates: Mapping[str, bytes], actor: str) -> Plan:
+        from pipimem.update.plan import Plan, new_run
+
+        base = {op.path: self.workspace.read(op.path) for op in ops}
+        run = new_run(self.today())
+        return Plan(run, channel, "person" if actor == "person" else actor, actor, tuple(ops), base, templates)
+
+    def entry(self, ref: str) -> Hit:
+        """The one entry called `ref` (with or without brackets), anywhere.
+
+        Raises `NotFound`, and `Refused` with the list when several entries share the id.
+        """
+        name = ref.strip().strip("[]")
+        hits = [h for h in self._index.lookup(name, Scope(None)) if h.entry]
+        if not hits:
+            raise NotFound(f"There is no entry '{printable(name)}'.", "Find it with 'pipimem search'.")
+        if len(hits) > 1:
+            places = ", ".join(f"{h.path}:{h.line}" for h in hits)
+            raise Refused(f"The id '{name}' stands in several places: {places}.", "Give one of them another id.")
+        return hits[0]
+
+    def matching(self, text: str, channel: str | None = None) -> list[Hit]:
+        """Every entry whose text holds `text`, folded; in file order."""
+        from pipimem.index.words import fold
+
+        wanted = fold(text)
+        scope = self.scope(channel, all_channels=channel is None)
+        hits = self._index.search(text, scope, 1000)
+        return [h for h in hits if h.entry and wanted in fold(h.text)]
+
+    def forget(self, ref: str, *, dry_run: bool = False) -> tuple[Applied, list[str]]:
+        """Removes an entry for good and remembers, without its text, not to learn it again.
+
+        Returns what was done and the places (`path:line`) where the same words still stand, which are a person's to
+        look at. Git keeps the old text; the index does not.
+        """
+        from pipimem.update import guards
+        from pipimem.update.plan import Applied, Op, changes
+
+        hit = self.entry(ref)
+        op = Op("forget", hit.path, target=hit.ref, reason="asked to forget")
+        templates = self._templates(self.workspace.channel(hit.channel)) if hit.channel else {}
+        plan = self._plan(hit.channel, [op], templates, "person")
+        if dry_run:
+            return Applied(plan, tuple(changes(plan, self.workspace.read)[0])), self._still(hit)
+        sources = [s for s in [self._source(hit)] if s]
+        lines = [*self._tombstones(), guards.tombstone(self._key(), hit.ref, hit.text, sources)]
+        applied = self.apply(plan, beside={TOMBSTONES: encode("\n".join(lines) + "\n")})
+        self._index.purge()
+        return applied, self._still(hit)
+
+    def _source(self, hit: Hit) -> str:
+        from pipimem import markdown
+
+        parsed = markdown.parse(self.workspace.read(hit.path) or b"")
+        entry = markdown.entry_by_id(parsed, hit.channel, hit.ref)
+        return entry.facts.get("src", "") if entry else ""
+
+    def _still(self, hit: Hit) -> list[str]:
+        from pipimem.errors import Usage as NoWords
+        from pipimem.update.guards import plain
+
+        wanted = plain(hit.text)
+        try:
+            found = self._index.search(hit.text, Scope(None), 200)
+            found += self._index.search(hit.text, Scope(None, layers=["archive"]), 200)
+        except NoWords:
+            return []
+        return [f"{h.path}:{h.line}" for h in found if wanted in plain(h.text) and h.ref != hit.ref]
+
+    def _key(self) -> bytes:
+        """The key of tombstone digests; made once, never in git."""
+        path = self.workspace.private("state", "key")
+        if read_private(path) is None:
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            write_private(path, os.urandom(32))
+        return read_private(path) or b""
+
+    def _tombstones(self) -> list[str]:
+        return decode(read_private(self.workspace.private("tombstones.jsonl")) or b"").splitlines()
+
+    # Updating
+
+    def propose(self, channel: str, transcript: Transcript) -> Plan:
+        """What the offline updater would change in `channel` after `transcript`; writes nothing."""
+        from pipimem import update
+        from pipimem.update.plan import new_run
+
+        found, config, now = self.workspace.channel(channel), self.workspace.config, self.now()
+        self.workspace.trust()
+        key_file = self.workspace.private("state", "key")
+        setting = update.Setting(
+            channel=found.id, kind=found.kind, folder=found.path, language=self._language(found), today=now.date(),
+            run=new_run(now.date().isoformat()), read=self.workspace.read, taken=self._taken,
+            key=self._key() if os.path.exists(key_file) else b"", tombstones=self._tombstones(),
+            waiting=[update.proposed_text(self.workspace.read(p) or b"") for p in self.workspace.proposals()],
+            trial_days=config["update.trial_days"], patterns=tuple(config["safety.patterns"]),
+            allow=tuple(config["safety.allow"]), templates=self._templates(found),
+        )  # fmt: skip
+        return update.propose(transcript, setting)
+
+    def _language(self, channel: Channel) -> str:
+        """The language new headings are written in: the channel's own where it shows, else the workspace's."""
+        from pipimem import markdown
+        from pipimem.text import has_han
+
+        titles = [s.title for s in markdown.parse(self.workspace.read(f"{channel.path}/MEMORY.md") or b"").sections]
+        if any(titles):
+            return "zh" if has_han("".join(titles)) else "en"
+        return str(self.workspace.config["workspace.language"])
+
+    def preview(self, plan: Plan) -> list[Change]:
+        """The changes `apply` would make now; the same function makes them."""
+        from pipimem.update.plan import changes
+
+        return changes(plan, self.workspace.read)[0]
+
+    def apply(self, plan: Plan, *, beside: Mapping[str, bytes] | None = None) -> Applied:
+        """Writes a plan: all of its files or none, then commits exactly those, then indexes them.
+
+        Operations a person's edit has overtaken are left out and named. Raises `Refused` when nothing could be
+        written, with the reason; the files are then as before. `beside` holds files of pipimem's own that go with it.
+        """
+        from pipimem.update.plan import Applied, changes, message, without
+
+        self.workspace.trust()
+        with self.workspace.locks(plan.paths):
+            made, done, refused = changes(plan, self.workspace.read)
+            if refused and not done:
+                raise Refused(refused[0].reason, "Nothing was changed.")
+            self.workspace.write(made)
+            write_beside(self.workspace, beside or {})
+        plan = without(plan, refused)
+        commit, deferred = self._history.commit(made, message(plan, done), beside or {}) if made else ("", "")
+        self._catch_up()
+        applied = Applied(plan, tuple(made), commit, deferred, tuple(self.notes))
+        self._record(applied, done)
+        return applied
+
+    def _catch_up(self) -> None:
+        """Indexes what was written; a busy or broken index is caught up by the next look instead."""
+        try:
+            self._index.sync()
+        except (OSError, Error) as error:
+            self.notes.append(f"The index is not up to date ({error}); the next look brings it there.")
+
+    def _record(self, applied: Applied, done: Sequence[Op]) -> None:
+        import json
+
+        plan = applied.plan
+        row = {
+            "run": plan.run, "time": self.now().isoformat(timespec="seconds"), "channel": plan.channel,
+            "origin": plan.origin, "source": plan.source, "commit": applied.commit, "deferred": applied.deferred,
+            "applied": [{"op": o.op, "id": o.id or o.target, "path": o.path} for o in done],
+            "proposed": [{"id": o.op.id, "reason": o.reason} for o in plan.proposed],
+            "rejected": [{"op": o.op.op, "reason": o.reason} for o in plan.rejected],
+        }  # fmt: skip
+        try:
+            append_private(self.workspace.private("state", "runs.jsonl"), json.dumps(row, ensure_ascii=False))
+        except OSError as error:
+            self.notes.append(f"The run could not be recorded: {error.strerror}.")
+
+    # History
+
+    def _commit_own(self, changes: Sequence[Change], subject: str, beside: Mapping[str, bytes]) -> None:
+        if changes or beside:
+            self._history.commit(changes, f"{subject}\n\nPipimem-Actor: person\nPipimem-Origin: person\n", beside)
+
+    def pending(self) -> list[dict[str, Any]]:
+        """The commits that had to wait, oldest first; the next change makes them."""
+        return self._history.pending()
+
+    def log(self, channel: str | None = None, limit: int = 50) -> list[Commit]:
+        """The commits that touched the workspace or one channel, newest first. `Unreadable` without git history."""
+        return self._history.log([self.workspace.channel(channel).path] if channel is not None else [], limit)
+
+    def diff(self, name: str) -> str:
+        """The diff of a run or commit. Raises `NotFound`."""
+        return self._history.diff(name)
+
+    def undo(self, name: str, *, dry_run: bool = False) -> Applied:
+        """Takes back one run or commit and keeps what was written since; itself a commit.
+
+        Where later edits touched the same lines nothing is changed and `Refused` names the file.
+        """
+        from pipimem.update.plan import Applied, Plan, new_run
+
+        self.workspace.trust()
+        commit = self._history.find(name)
+        paths = [p for p in commit.files if self.workspace.is_document(p)]
+        if not paths:
+            raise Refused(f"'{printable(name)}' changed no document.", "Use git itself to take it back.")
+        plan = Plan(new_run(self.today()), "", "person", "person", (), {}, source=commit.sha)
+        if dry_run:
+            return Applied(plan, tuple(self._history.back(commit, paths)))
+        with self.workspace.locks(paths):
+            made = self._history.back(commit, paths)
+            self.workspace.write(made)
+        trailers = f"Pipimem-Run: {plan.run}\nPipimem-Actor: person\nPipimem-Origin: person\n"
+        message = f"undo “{commit.subject}”\n\n{trailers}Pipimem-Undoes: {commit.sha}\n"
+        applied = Applied(plan, tuple(made), *self._history.commit(made, message, {}), tuple(self.notes))
+        self._catch_up()
+        self._record(applied, ())
+        return applied
+
+    # State
+
+    def status(self) -> dict[str, Any]:
+        """What is there: files and tokens by layer, entries by kind, the index, git, commits that wait, problems."""
+        from pipimem.git import GitOff
+        from pipimem.text import tokens
+
+        scan = self.workspace.scan()
+        kinds, notes = self._index.facts()
+        layers: dict[str, dict[str, int]] = {}
+        for document in scan.documents:
+            row = layers.setdefault(document.layer, {"documents": 0, "bytes": 0})
+            row["documents"] += 1
+            row["bytes"] += document.stat.st_size
+        always = [n for n in ("SOUL.md", "AGENTS.md", "STANDING.md") if self.workspace.read(n) is not None]
+        try:
+            git = f"{self._history.repository().root}: history on"
+        except GitOff as off:
+            git = off.message
+        return {
+            "workspace": self.workspace.root,
+            "mode": self.workspace.config["recall.mode"],
+            "channels": len(self.channels()),
+            "layers": layers,
+            "kinds": {kind or "(none)": count for kind, count in kinds.items()},
+            "always_on_tokens": sum(tokens(decode(self.workspace.read(n) or b"")) for n in always),
+            "index": {
+                "path": self._index.path(),
+                "stale": self.stale,
+                "dictionary": self._index.dictionary() or None,
+            },
+            "git": git,
+            "pending_commits": len(self.pending()),
+            "problems": [
+                {"path": path, "reason": reason}
+                for path, reason in sorted({*scan.skipped, *scan.remarks, *notes})
+            ],
+        }
+
+
+def init(folder: str, *, language: str = "en", git: bool = False) -> tuple[list[str], list[str]]:
+    """Creates or completes a workspace in `folder`: (files created, files kept). No existing byte is changed.
+
+    Raises `Refused` where it cannot be written.
+    """
+    from pipimem.git import Repository
+
+    os.makedirs(folder, exist_ok=True)
+    created, kept = [], []
+    root = os.path.abspath(folder)
+    settings = os.path.join(root, "pipimem.toml")
+    data = read_data("templates/pipimem.toml").replace(b"{language}", language.encode())
+    if os.path.exists(settings):
+        kept.append("pipimem.toml")
+    else:
+        write_private(settings, data, mode=0o644)
+        created.append("pipimem.toml")
+    if git:
+        Repository.init(root)
+    with Memory(root) as memory:
+        language = memory.workspace.config["workspace.language"]
+        memory.workspace.prepare()
+        changes = []
+        for name in SHARED_FILES:
+            if memory.workspace.read(name) is None:
+                changes.append(Change(name, None, read_data(f"templates/{language}/workspace/{name}")))
+            else:
+                kept.append(name)
+        with memory.workspace.locks(SHARED_FILES):
+            memory.workspace.write(changes)
+        created += [c.path for c in changes]
+        memory._commit_own(changes, "new workspace", {"pipimem.toml": data} if "pipimem.toml" in created else {})
+        memory.index()
+    return created, kept
+
+
+def _skips(skipped: Sequence[tuple[str, str]]) -> str:
+    path, reason = skipped[0]
+    more = f" and {len(skipped) - 1} more" if len(skipped) > 1 else ""
+    return f"'{printable(path)}' ({reason}){more}"

@@ -1,0 +1,194 @@
+"""Results → text for people or JSON for programs. Nothing here decides anything."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from pipimem.git import Commit
+    from pipimem.index import Hit
+    from pipimem.index.sync import Diff
+    from pipimem.recall import Recall
+    from pipimem.update.plan import Applied, Op, Outcome, Plan
+    from pipimem.workspace import Change
+
+
+def shown(hit: Hit) -> str:
+    """A hit's text as it may be shown: secrets out, whoever put them into the file."""
+    if "secret" not in hit.verdict:
+        return hit.text
+    from pipimem.safety import redact
+
+    return redact(hit.text)
+
+
+def hit_json(hit: Hit) -> dict[str, Any]:
+    """A hit as `search --json` gives it."""
+    return {
+        "ref": hit.ref, "path": hit.path, "heading": hit.heading, "line": hit.line, "channel": hit.channel,
+        "layer": hit.layer, "kind": hit.kind, "text": shown(hit), "score": hit.score, "signals": hit.signals,
+        "date": hit.date, "warning": hit.verdict,
+    }  # fmt: skip
+
+
+def hits_text(hits: Sequence[Hit], *, explain: bool = False, colour: bool = False) -> str:
+    """Ranked passages for a person: number, reference, where from, the text."""
+    return "\n".join(_hit_lines(n, hit, explain=explain, colour=colour) for n, hit in enumerate(hits, 1))
+
+
+def _hit_lines(number: int, hit: Hit, *, explain: bool, colour: bool) -> str:
+    bold, dim, plain = ("\x1b[1m", "\x1b[2m", "\x1b[0m") if colour else ("", "", "")
+    facts = " · ".join(x for x in (hit.channel or "shared", *hit.heading[-1:], hit.kind, hit.date) if x)
+    head = f"{bold}{number}. {hit.path}:{hit.line}{plain}  {dim}[{hit.ref}]  {facts}{plain}"
+    warning = [f"   ! {hit.verdict}: never recalled automatically"] if hit.verdict else []
+    body = ["   " + line for line in shown(hit).splitlines()[:12]]
+    signals = ["   " + "  ".join(f"{k} {v:.3f}" for k, v in hit.signals.items())] if explain else []
+    return "\n".join([head, *warning, *body, *signals]) + "\n"
+
+
+def diff_json(diff: Diff, tokenizer: str) -> dict[str, Any]:
+    """A sync as `index --json` gives it."""
+    return {
+        "documents": len(diff.added) + len(diff.changed), "sections": diff.sections, "entries": diff.entries,
+        "passages": diff.passages, "added": diff.added, "changed": diff.changed, "removed": diff.removed,
+        "skipped": [{"path": p, "reason": r} for p, r in diff.skipped], "tokenizer": tokenizer,
+        "seconds": round(diff.seconds, 3),
+    }  # fmt: skip
+
+
+def recall_json(result: Recall) -> dict[str, Any]:
+    """A recall as `recall --json` gives it."""
+    items = [
+        {"ref": i.hit.ref, "path": i.hit.path, "heading": i.hit.heading, "line": i.hit.line, "score": i.hit.score,
+         "tokens": i.tokens}
+        for i in result.items
+    ]  # fmt: skip
+    return {
+        "recalled": result.recalled, "reason": result.reason, "text": result.text, "tokens": result.tokens,
+        "items": items, "omitted": [{"ref": ref, "reason": reason} for ref, reason in result.omitted],
+        "trace": result.trace,
+    }  # fmt: skip
+
+
+def changes_json(changes: Iterable[Change]) -> list[dict[str, str]]:
+    """Changes as `--json` gives them."""
+    return [{"path": c.path, "diff": scrubbed(c.diff())} for c in changes]
+
+
+def applied_json(plan: Plan, changes: Sequence[Change], applied: Applied | None = None) -> dict[str, Any]:
+    """A plan, applied or not, as `update`, `add`, `forget` and `undo` give it with `--json`."""
+    return {
+        "run": plan.run, "origin": plan.origin,
+        "applied": [_op_json(o) for o in plan.ops if o.op != "proposal"] if applied else [],
+        "planned": [] if applied else [_op_json(o) for o in plan.ops if o.op != "proposal"],
+        "proposed": [_outcome_json(o) for o in plan.proposed], "rejected": [_outcome_json(o) for o in plan.rejected],
+        "changes": changes_json(changes), "tokens": 0, "commit": applied.commit if applied else "",
+        "deferred": applied.deferred if applied else "",
+    }  # fmt: skip
+
+
+def _op_json(op: Op) -> dict[str, str]:
+    return {"op": op.op, "id": op.id or op.target, "path": op.path, "heading": op.heading, "kind": op.kind,
+            "text": op.text, "reason": op.reason}  # fmt: skip
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, str]:
+    return {**_op_json(outcome.op), "reason": outcome.reason}
+
+
+def applied_text(plan: Plan, changes: Sequence[Change], applied: Applied | None = None) -> str:
+    """The same for a person: what was done, what was held back and why, where it is committed."""
+    lines = [scrubbed(change.diff()).rstrip("\n") for change in changes] if applied is None else []
+    verb = "Would write" if applied is None else "Wrote"
+    lines.append(f"{verb} {len(changes)} file{'' if len(changes) == 1 else 's'} (run {plan.run}, {plan.origin}).")
+    lines += [f"  {_op_text(o)}" for o in plan.ops if o.op != "proposal"]
+    lines += [f"  proposed {_quoted(o)}: {o.reason}" for o in plan.proposed]
+    lines += [f"  left out {_quoted(o)}: {o.reason}" for o in plan.rejected]
+    if applied is not None and applied.commit:
+        lines.append(f"Committed as {applied.commit[:10]}; take it back with 'pipimem undo {plan.run}'.")
+    elif applied is not None and changes:
+        lines.append(f"Not committed: {applied.deferred}")
+    return "\n".join(lines) + "\n"
+
+
+def _op_text(op: Op) -> str:
+    said = op.heading if op.op == "block" else op.text or op.target
+    old = op.facts.get("supersedes", "")
+    return f"{op.op:<8} {op.path}: {said}{f' (supersedes {old})' if old else ''}"
+
+
+def _quoted(outcome: Outcome) -> str:
+    text = " ".join(outcome.op.text.split())
+    return f"“{text[:80]}{'…' if len(text) > 80 else ''}”"
+
+
+def commits_text(commits: Sequence[Commit]) -> str:
+    """A log for a person, one line a commit."""
+    return "".join(f"{c.sha[:10]}  {c.time[:16].replace('T', ' ')}  {c.actor:<8} {c.subject}\n" for c in commits)
+
+
+def commit_json(commit: Commit) -> dict[str, Any]:
+    """A commit as `log --json` gives it."""
+    return {
+        "commit": commit.sha, "time": commit.time, "author": commit.author, "actor": commit.actor,
+        "subject": commit.subject, "run": commit.trailers.get("Pipimem-Run", ""), "files": list(commit.files),
+    }  # fmt: skip
+
+
+def status_text(state: dict[str, Any]) -> str:
+    """`status` for a person."""
+    layers = [
+        (name, row["documents"], f"{row['bytes'] / 1024:.1f} kB") for name, row in sorted(state["layers"].items())
+    ]
+    kinds = ", ".join(f"{count} {kind}" for kind, count in state["kinds"].items())
+    index = state["index"]
+    lines = [
+        f"workspace   {state['workspace']} ({state['channels']} channels, mode {state['mode']})",
+        f"entries     {kinds or 'none'}",
+        f"always on   about {state['always_on_tokens']} tokens (SOUL, AGENTS, STANDING)",
+        f"index       {index['path']}{' (stale)' if index['stale'] else ''}",
+        f"Chinese     {index['dictionary'] or 'no dictionary: run pipimem index'}",
+        f"history     {state['git']}",
+    ]
+    if state["pending_commits"]:
+        lines.append(f"waiting     {state['pending_commits']} commits, made by the next change")
+    lines += [f"problem     {p['path']}: {p['reason']}" for p in state["problems"]]
+    return "\n".join(lines) + "\n\n" + table([("layer", "files", "size"), *layers])
+
+
+def evaluation_text(result: dict[str, Any]) -> str:
+    """`eval` for a person: a row for everything and one for each language and category."""
+    names = ("n", "recall@1", "recall@5", "recall@10", "hit@5", "mrr@10", "ndcg@10")
+    rows = [("all", *(result.get(n, "") for n in names))]
+    rows += [(group, *(row[n] for n in names)) for group, row in result["by"].items()]
+    alarms, ms = result["false_alarms"], result["ms"]
+    return table([("", *names), *rows]) + (
+        f"\n{alarms['with_hits']} of {alarms['queries']} queries without an answer found something; "
+        f"{ms['p50']} ms median, {ms['p95']} ms at 95 %\n"
+        + (f"nothing right in the first ten: {', '.join(result['missed'])}\n" if result["missed"] else "")
+    )
+
+
+def table(rows: Sequence[Sequence[object]]) -> str:
+    """Rows as aligned columns; Han characters count two."""
+    if not rows:
+        return ""
+    cells = [[str(c) for c in row] for row in rows]
+    widths = [max(_width(row[i]) for row in cells) for i in range(len(cells[0]))]
+    lines = ("  ".join(c + " " * (w - _width(c)) for c, w in zip(row, widths, strict=True)) for row in cells)
+    return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def _width(text: str) -> int:
+    from unicodedata import east_asian_width
+
+    return sum(2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def scrubbed(text: str) -> str:
+    """Text that any terminal or JSON reader takes: lone surrogates replaced."""
+    from pipimem.text import scrub
+
+    return scrub(text)

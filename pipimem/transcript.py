@@ -1,0 +1,55 @@
+"""A conversation as pipimem sees it: messages with their source references, pipimem's own blocks taken out.
+
+Formats of hosts are the importers'; what is worth keeping is update's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from pipimem.text import BLOCK
+
+OWN_BLOCK = re.compile(rf"<{BLOCK}\b[^>]*>.*?(?:</{BLOCK}>|\Z)", re.DOTALL)
+REFERENCE = re.compile(r"([a-z][a-z0-9_-]*):([^#\s]+)#(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message: `ref` (`engine:session#message`), role (user, assistant or tool), speaker's name or "", text.
+
+    `time` is ISO 8601 with its zone, "" where the host gave none. `files` and `commands` are what a tool call named.
+    """
+
+    ref: str
+    role: str
+    text: str
+    name: str = ""
+    time: str = ""
+    files: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """A finished stretch of conversation and what was left out of it, by reason."""
+
+    engine: str
+    session: str
+    messages: tuple[Message, ...]
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ref(self) -> str:
+        """`engine:session`, the name of the whole conversation."""
+        return f"{self.engine}:{self.session}"
+
+
+def reference(engine: str, session: str, message: str) -> str:
+    """The source reference of one message."""
+    return f"{engine}:{session}#{message}"
+
+
+def without_own_blocks(text: str) -> str:
+    """`text` without blocks pipimem injected: memory is not learned again from its own recall."""
+    return OWN_BLOCK.sub("", text).strip() if f"<{BLOCK}" in text else text

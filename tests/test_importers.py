@@ -1,0 +1,115 @@
+"""Foreign transcripts: what was said comes through, what was not is counted, nothing breaks on a bad line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipimem.errors import Unreadable, Usage
+from pipimem.importers import importers, load
+from tests.conftest import SAMPLE, case
+
+
+def saved(tmp_path: Path, data: bytes | str, name: str = "t.jsonl") -> str:
+    path = tmp_path / name
+    path.write_bytes(data.encode("utf-8") if isinstance(data, str) else data)
+    return str(path)
+
+
+def test_a_claude_session_gives_talk_only_and_counts_the_rest(tmp_path: Path) -> None:
+    found = load(saved(tmp_path, case("G53-claude.jsonl")))
+    assert found.ref == "claude:s-53"
+    assert [(m.role, m.text) for m in found.messages] == [
+        ("user", "Why does the pump stop?"),
+        ("assistant", "The relay is set to 30 minutes."),
+        ("assistant", "LAST-LINE-MARKER: set it to 90 minutes."),
+    ]
+    assert found.messages[1].commands == ("relayctl get",)
+    assert found.messages[0].ref == "claude:s-53#1"
+    bad = {k: found.skipped.get(k, 0) for k in ("not JSON", "not a record", "half a line")}
+    assert bad == {"not JSON": 2, "not a record": 1, "half a line": 1}
+    assert "thinking" in found.skipped
+    assert not any("not for the notes" in m.text for m in found.messages)
+
+
+def test_the_blocks_of_one_assistant_message_are_one_message_with_its_files() -> None:
+    found = load(str(SAMPLE / "transcripts" / "claude-session.jsonl"))
+    assert found.engine == "claude"
+    assert len({m.ref for m in found.messages}) == len(found.messages)
+    assert any("api/kilnwren/meters/em340.py" in m.files for m in found.messages)
+    assert not any(m.text.startswith("<") for m in found.messages)
+    assert found.skipped["tool output"] >= 3
+
+
+def test_plain_lines_keep_names_times_and_line_references(tmp_path: Path) -> None:
+    rows = [
+        {"role": "user", "name": "顾念", "content": "你好", "timestamp": "2026-03-01T10:00:00+08:00"},
+        {"role": "Assistant", "text": "hello", "id": "m7"},
+        {"role": "system", "content": "obey"},
+        {"role": "user", "content": [{"type": "text", "text": "parts"}, {"type": "image"}]},
+        {"role": "user", "content": ""},
+    ]
+    found = load(saved(tmp_path, "\ufeff" + "\n".join(json.dumps(r, ensure_ascii=False) for r in rows)))
+    assert [(m.ref, m.role, m.name, m.text) for m in found.messages] == [
+        ("jsonl:t#L1", "user", "顾念", "你好"),
+        ("jsonl:t#m7", "assistant", "", "hello"),
+        ("jsonl:t#L4", "user", "", "parts"),
+    ]
+    assert found.skipped == {"role system": 1, "no text": 1}
+
+
+def test_a_lone_surrogate_becomes_a_replacement_character_and_the_rest_is_read(tmp_path: Path) -> None:
+    found = load(saved(tmp_path, case("G12-lone-surrogate.jsonl")))
+    assert [m.role for m in found.messages] == ["user", "assistant"]
+    assert found.skipped == {"tool output": 1}
+    row = {
+        "role": "user",
+        "content": json.loads(case("G12-lone-surrogate.jsonl").splitlines()[1])["message"]["content"][0]["content"],
+    }
+    text = load(saved(tmp_path, json.dumps(row), "odd.jsonl")).messages[0].text
+    assert text == "caf\ufffd menu, ok 🌾"
+
+
+def test_pipimems_own_block_is_not_learned_again(tmp_path: Path) -> None:
+    block = '<pipimem-memory security="untrusted-context">\nremember: we decided\n</pipimem-memory>\n'
+    row = {"role": "user", "content": block + "and now the question"}
+    assert load(saved(tmp_path, json.dumps(row))).messages[0].text == "and now the question"
+
+
+def test_a_line_of_nine_megabytes_is_skipped_and_the_next_one_read(tmp_path: Path) -> None:
+    rows = [
+        {"role": "user", "content": "first"},
+        {"role": "user", "content": "x" * 9_000_000},
+        {"role": "user", "content": "最后"},
+    ]
+    found = load(saved(tmp_path, "\n".join(json.dumps(r, ensure_ascii=False) for r in rows) + "\n"))
+    assert [m.text for m in found.messages] == ["first", "最后"]
+    assert found.skipped == {"too long": 1}
+
+
+@given(cut=st.integers(0, 4000))
+def test_any_prefix_of_a_session_is_read_without_an_error(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    data = (SAMPLE / "transcripts" / "claude-session.jsonl").read_bytes()
+    start = len(data) // 2
+    folder = tmp_path_factory.mktemp("prefix")
+    found = load(saved(folder, data[: start + cut]))
+    assert found.messages
+    assert found.skipped.get("half a line", 0) <= 1
+
+
+def test_a_missing_file_and_an_unknown_format_are_different_errors(tmp_path: Path) -> None:
+    with pytest.raises(Unreadable, match="nowhere"):
+        load(str(tmp_path / "nowhere.jsonl"))
+    with pytest.raises(Usage, match="no known format"):
+        load(saved(tmp_path, "just prose, 只是文字"))
+    with pytest.raises(Unreadable):
+        load(str(tmp_path))
+
+
+def test_importers_are_found_by_entry_point_the_plain_one_last() -> None:
+    names = [i.__name__.rpartition(".")[2] for i in importers()]  # type: ignore[attr-defined]
+    assert names == ["claude", "jsonl"]

@@ -1,0 +1,245 @@
+"""Lossless editing: bytes stay, structure stays, what is added reads back as one entry."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipimem import markdown
+from pipimem.errors import NotFound, Refused, Usage
+from tests.conftest import case
+
+FRAGMENTS = st.lists(
+    st.sampled_from(
+        [
+            "# Title\n", "## 部署\n", "## Facts ##\n", "### A\n", "Setext\n===\n", "two\nlines\n---\n", "- one\n", "- two <!-- m-0000000a kind=fact -->\n",
+            "  - nested\n", " - nested by one\n", "* star\n", "1. first\n", "text\n", "文字。\n", "\n", "\n\n", "```\n# no heading\n```\n", "```\nopen\n",
+            "~~~~\nx\n~~~\n", "<!-- note -->\n", "<!-- open\n", "<div>\n## in html\n\n", "> # quoted\n", "    code\n", "|a|b|\n|-|-|\n", "§\n",
+            "a\r\n", "- crlf\r\n", "\x0c\n", "a\u2028b\n", "\ufeff", "\t- tab\n", "- \n", "-\n", "- - -\n", "***\n", "[x]: /y\n", "  \n", "a\rb\r", "\x00", "👩\u200d🌾\n",
+        ]
+    ),
+    max_size=14,
+)  # fmt: skip
+DOCUMENTS = st.one_of(FRAGMENTS.map("".join).map(str.encode), st.binary(max_size=200))
+TEXTS = st.one_of(
+    st.text(min_size=1, max_size=60),
+    st.sampled_from(["# heading", "- item", "1. one", "---", "- -", "```", "<!-- x", "-->", "> q", "a\n# b", "a\n===", "§", "[x]: y", "中文\n\n第二行", "*", "m-0000000a"]),
+)  # fmt: skip
+
+
+@given(DOCUMENTS)
+def test_joined_sections_equal_the_bytes(data: bytes) -> None:
+    parsed = markdown.parse(data)
+    assert data[: parsed.offsets[0]] + b"".join(data[s.start : s.end] for s in parsed.sections) == data
+    assert all(s.start <= s.body <= s.end for s in parsed.sections)
+    assert all(data[e.start : e.end].strip() for e in parsed.entries)
+
+
+@settings(max_examples=300)
+@given(DOCUMENTS, TEXTS, st.sampled_from(["Facts", "部署", "A"]))
+def test_an_added_entry_is_read_back_as_one_and_nothing_else_changes(data: bytes, text: str, heading: str) -> None:
+    before = markdown.parse(data)
+    try:
+        new = markdown.add_entry(before, heading, text, "<!-- m-12345678 kind=fact -->")
+    except (Refused, Usage):
+        return
+    after = markdown.parse(new)
+    added = [e for e in after.entries if e.id == "m-12345678"]
+    assert len(added) == 1
+    assert added[0].text.removeprefix("\\") == markdown.clean(text).removeprefix("\\")
+    kept = [(e.trail, e.text) for e in after.entries if e is not added[0]]
+    assert kept == [(e.trail, e.text) for e in before.entries]
+    # Nothing of the old text is gone: it is the new text less one run of bytes.
+    at = next((i for i, (a, b) in enumerate(zip(data, new, strict=False)) if a != b), min(len(data), len(new)))
+    assert data[at:] == new[len(new) - len(data) + at :] or not data[at:].strip()
+
+
+@given(DOCUMENTS, st.integers(0, 10), TEXTS)
+def test_replacing_or_removing_an_entry_changes_its_own_lines_only(data: bytes, at: int, text: str) -> None:
+    parsed = markdown.parse(data)
+    if not parsed.entries:
+        return
+    entry = parsed.entries[at % len(parsed.entries)]
+    try:
+        new = markdown.replace_entry(parsed, entry, text, "")
+        assert new.startswith(data[: entry.start])
+        assert new.endswith(data[entry.end :])
+    except (Refused, Usage):
+        pass
+    try:
+        new = markdown.remove_entry(parsed, entry)
+    except Refused:
+        return
+    assert len(new) < len(data)
+    if markdown.is_separated(parsed):
+        return  # with its last separator gone it reads as an ordinary file
+    assert len(markdown.parse(new).entries) == len(parsed.entries) - 1
+
+
+def test_headings_in_fences_comments_and_quotes_are_no_sections() -> None:
+    parsed = markdown.parse(case("G15-hash-in-fence.md"))
+    assert [s.title for s in parsed.sections if s.level] == ["Install", "Real section"]
+    new = markdown.add_entry(parsed, "Install", "restart the bench", "")
+    lines = new.decode().splitlines()
+    assert lines.index("- restart the bench") > lines.index("prose after the fence")
+    assert lines.index("- restart the bench") < lines.index("## Real section")
+
+
+def test_front_matter_with_a_bom_is_recognised_and_the_bom_stays_first() -> None:
+    data = case("G10-bom.md")
+    parsed = markdown.parse(data)
+    assert parsed.front[1] > parsed.front[0] > 0
+    assert parsed.sections[0].level == 1 or parsed.sections[1].level == 1
+    new = markdown.add_entry(parsed, parsed.sections[-1].name, "苗圃在东院", "")
+    assert new.startswith(markdown.BOM)
+    assert new.count(markdown.BOM) == 1
+
+
+def test_every_new_line_of_a_crlf_file_ends_in_crlf() -> None:
+    parsed = markdown.parse(case("G11-crlf.md"))
+    new = markdown.add_entry(parsed, parsed.sections[-1].name, "第一行\n第二行", "")
+    assert new.replace(b"\r\n", b"").count(b"\n") == 0
+    entry = next(e for e in markdown.parse(new).entries if not e.text.isascii())
+    again = markdown.replace_entry(markdown.parse(new), entry, "换了", "")
+    assert again.replace(b"\r\n", b"").count(b"\n") == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "G06-date.md",
+        "G07-custom-keys.md",
+        "G08-hash-in-yaml.md",
+        "G08-placeholder.md",
+        "G09-rules-in-body.md",
+    ],
+)
+def test_front_matter_survives_an_append_byte_for_byte(name: str) -> None:
+    data = case(name)
+    parsed = markdown.parse(data)
+    new = markdown.add_entry(parsed, parsed.sections[-1].name or "Facts", "新的一条", "")
+    assert data.rstrip() in new
+
+
+def test_a_file_that_starts_with_a_thematic_break_has_no_front_matter() -> None:
+    data = case("G09-rules-in-body.md")
+    assert markdown.front_matter(data) == (0, 0)
+    assert markdown.read_front(data) == ({}, "")
+
+
+def test_an_unfilled_template_is_text_with_a_note_not_a_crash() -> None:
+    values, why = markdown.read_front(case("G08-placeholder.md"))
+    assert values == {}
+    assert "YAML" in why
+
+
+def test_values_of_front_matter_are_read_and_never_raise() -> None:
+    assert markdown.read_front("---\nowner: 顾念\n'1': x\n---\n".encode())[0] == {"owner": "顾念", "1": "x"}
+    for hostile in (
+        b"---\na: [\n---\n",
+        b"---\na: !!python/object:x {}\n---\n",
+        b"---\na: \xff\n---\n",
+        b"---\na: b: c\n---\n",
+    ):
+        values, why = markdown.read_front(hostile)
+        assert values == {}
+        assert why
+
+
+def test_the_same_heading_twice_is_refused_with_both_places() -> None:
+    parsed = markdown.parse(case("G16-same-headings.md"))
+    with pytest.raises(Refused) as caught:
+        markdown.find_section(parsed, "Notes")
+    assert caught.value.message.count("line ") == 3
+    with pytest.raises(Refused):
+        markdown.find_section(parsed, "House > Downstairs > Notes")
+
+
+def test_a_heading_that_is_not_there_names_the_nearest() -> None:
+    parsed = markdown.parse(case("G17-heading-with-tags.md"))
+    with pytest.raises(NotFound) as caught:
+        markdown.find_section(parsed, "Shopping list")
+    assert "Shopping list @weekly (Sat)" in caught.value.hint
+
+
+def test_an_append_to_a_file_without_final_newline_makes_two_lines() -> None:
+    parsed = markdown.parse(case("G18-no-newline.md"))
+    new = markdown.add_entry(parsed, parsed.entries[-1].trail[-1] if parsed.entries[-1].trail else "Facts", "three", "")
+    assert b"- two\n" in new
+    assert b"- three" in new
+    assert not new.endswith(b"\n")
+
+
+@pytest.mark.parametrize("name", ["G18-empty.md", "G18-blank.md"])
+def test_an_append_to_an_empty_or_blank_file_does_not_crash(name: str) -> None:
+    data = case(name)
+    new = markdown.add_entry(markdown.parse(data), "事实", "第一条", "")
+    assert new.startswith(data)
+    assert [e.text for e in markdown.parse(new).entries] == ["第一条"]
+
+
+def test_nothing_is_added_behind_a_fence_that_is_never_closed() -> None:
+    data = case("G19-unclosed-fence.md")
+    parsed = markdown.parse(data)
+    with pytest.raises(Refused, match="The fence opened in line 9 is never closed"):
+        markdown.add_entry(parsed, parsed.sections[-1].name, "x y z", "")
+
+
+def test_a_comment_in_a_new_text_cannot_pose_as_an_id() -> None:
+    parsed = markdown.parse(b"# M\n\n## Facts\n\n- a\n")
+    new = markdown.add_entry(parsed, "Facts", "x <!-- m-0badc0de kind=decision --> y", "<!-- m-00000001 kind=fact -->")
+    entry = markdown.parse(new).entries[-1]
+    assert (entry.id, entry.facts) == ("m-00000001", {"kind": "fact"})
+    assert entry.text == "x <!-- m-0badc0de kind=decision --> y"
+
+
+def test_entry_comments_are_read_in_both_spellings_and_values_are_decoded() -> None:
+    text, identity, facts = markdown.split_comment(
+        "部署窗口 <!-- m-5f3a2c1b kind=decision src=claude:0b7e#msg_01 by=a%20b -->"
+    )
+    assert (text, identity) == ("部署窗口", "m-5f3a2c1b")
+    assert facts == {"kind": "decision", "src": "claude:0b7e#msg_01", "by": "a b"}
+    assert markdown.split_comment("Loves dumplings. <!--id:m-0000f00d-->")[:2] == (
+        "Loves dumplings.",
+        "m-0000f00d",
+    )
+
+
+@given(st.dictionaries(st.sampled_from(["kind", "src", "by"]), st.text(min_size=1, max_size=20), max_size=3))
+def test_what_a_comment_says_is_read_back(facts: dict[str, str]) -> None:
+    facts = {k: v.encode("utf-8", "replace").decode() for k, v in facts.items()}
+    line = f"x {markdown.comment('m-00000001', facts)}"
+    assert markdown.split_comment(line) == ("x", "m-00000001", facts)
+    assert "--" not in line[6:-3]
+
+
+def test_typed_entries_get_a_stable_id_and_equal_ones_differ() -> None:
+    parsed = markdown.parse("# M\n\n## 事实\n\n- 一样\n- 一样\n- 不同\n".encode())
+    ids = [i for i, _ in markdown.identified(parsed, "ops")]
+    assert len(set(ids)) == 3
+    moved = markdown.parse("# M\n\n\n## 事实\n\ntext\n\n- 一样\n- 一样\n- 不同\n".encode())
+    assert [i for i, _ in markdown.identified(moved, "ops")] == ids
+    assert [i for i, _ in markdown.identified(parsed, "dm")] != ids
+
+
+def test_separated_files_have_entries_and_take_one_more() -> None:
+    parsed = markdown.parse("喜欢茶\n§\nsecond\nline\n".encode())
+    assert [e.text for e in parsed.entries] == ["喜欢茶", "second\nline"]
+    new = markdown.add_entry(parsed, "ignored", "third", "")
+    assert new.decode() == "喜欢茶\n§\nsecond\nline\n§\nthird\n"
+    assert markdown.remove_entry(parsed, parsed.entries[0]).decode() == "second\nline\n"
+
+
+def test_conflict_markers_are_found_with_their_line() -> None:
+    assert markdown.conflict_line(case("G31-conflict.md")) == 5
+    assert markdown.conflict_line("# 标题\n\n=======\n".encode()) == 0
+
+
+def test_a_long_section_becomes_pieces_that_cover_it() -> None:
+    data = ("# Notes\n\n" + "".join(f"段落{n} " + "字" * 200 + "\n\n" for n in range(20))).encode()
+    pieces = markdown.pieces(markdown.parse(data), entries=False)
+    assert len(pieces) > 5
+    assert all(p.end - p.start <= markdown.PIECE_LIMIT for p in pieces)
+    text = b"".join(data[p.start : p.end] for p in pieces)
+    assert all(f"段落{n} ".encode() in text for n in range(20))
