@@ -8,15 +8,17 @@ from __future__ import annotations
 import os
 import sys
 
-from pipimem.errors import Error, NotFound, Unreadable, Usage
+from pipimem.errors import Error, NotFound, Refused, Unreadable, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import ArgumentParser
     from collections.abc import Callable, Sequence
     from typing import Any
 
     from pipimem.memory import Memory
+    from pipimem.options import Options as Namespace
+    from pipimem.options import Parser
     from pipimem.update.plan import Applied, Plan
     from pipimem.workspace import Change
 
@@ -29,7 +31,7 @@ class Command:
 
     __slots__ = ("arguments", "does", "run")
 
-    def __init__(self, does: str, arguments: Callable[[ArgumentParser], None], run: Callable[[Namespace], int]) -> None:
+    def __init__(self, does: str, arguments: Callable[[Parser], None], run: Callable[[Namespace], int]) -> None:
         self.does = does
         self.arguments = arguments
         self.run = run
@@ -37,7 +39,7 @@ class Command:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command. Exit codes: 0 done, 1 nothing found, 2 usage, 3 could not look, 4 refused, 5 model."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = [_argument(a) for a in (sys.argv[1:] if argv is None else argv)]
     _use_utf8()
     try:
         return _main(arguments)
@@ -50,14 +52,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has gone; nothing is left to tell it, and flushing at exit would only fail once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:
-        if os.environ.get("PIPIMEM_DEBUG"):
-            raise
-        print(
-            f"pipimem failed: {type(error).__name__}: {error}. Set PIPIMEM_DEBUG=1 for the details.",
-            file=sys.stderr,
-        )
-        return 4
+    except OSError as error:
+        return _fail(_refused(error), as_json="--json" in arguments)
+    except Exception as error:  # noqa: BLE001 - a person gets a sentence; PIPIMEM_DEBUG=1 gives the traceback
+        return _fail(_unexpected(error), as_json="--json" in arguments)
+
+
+def _refused(error: OSError) -> Error:
+    named = f"'{error.filename}': " if error.filename else ""
+    words = (error.strerror or "an unknown error").lower()
+    return Refused(f"{named}{words}.", "Check its permissions and the space on its disk.")
+
+
+def _unexpected(error: Exception) -> Error:
+    failed = Refused(f"pipimem failed: {type(error).__name__}: {error}.", "Set PIPIMEM_DEBUG=1 for the details.")
+    failed.__cause__ = error
+    return failed
 
 
 def _use_utf8() -> None:
@@ -84,17 +94,20 @@ def _main(arguments: list[str]) -> int:
 
         print(f"pipimem {__version__}")
         return 0
-    if not name or name == "help" or "--help" in before or "-h" in before:
+    if name == "help" and after:
+        name, after = after[0], ["--help"]
+    if name == "help" or (not name and {"--help", "-h"} & set(before)):
         print(_overview(), end="")
-        return 0 if name or before else Usage.code
+        return 0
+    if not name:
+        raise Usage("No command was given.", "See 'pipimem --help'.")
     if name not in COMMANDS:
         from pipimem.text import nearest, printable
 
         near = nearest(name, COMMANDS)
         hint = f"Did you mean '{near[0]}'?" if near else "See 'pipimem --help'."
         raise Usage(f"There is no command '{printable(name)}'.", hint)
-    parsed = _parser(name).parse_args([*before, *after])
-    return COMMANDS[name].run(parsed)
+    return COMMANDS[name].run(_read(name, [*before, *after]))
 
 
 def _split(arguments: list[str]) -> tuple[list[str], str, list[str]]:
@@ -103,6 +116,24 @@ def _split(arguments: list[str]) -> tuple[list[str], str, list[str]]:
     while at < len(arguments) and arguments[at].startswith("-"):
         at += 2 if arguments[at] in ("-w", "--workspace") else 1
     return arguments[:at], arguments[at] if at < len(arguments) else "", arguments[at + 1 :]
+
+
+def _read(name: str, arguments: list[str]) -> Any:
+    """The options of a command: read directly where they are plainly right, else by argparse."""
+    from pipimem.options import Reader, Unclear
+
+    try:
+        reader = Reader()
+        _declare(name, reader)
+        return reader.read(arguments)
+    except Unclear:
+        return _parser(name).parse_args(arguments)
+
+
+def _declare(name: str, parser: Any) -> None:
+    parser.add_argument("-w", "--workspace", metavar="DIR", help="the workspace (else found from the current folder)")
+    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
+    COMMANDS[name].arguments(parser)
 
 
 def _parser(name: str) -> ArgumentParser:
@@ -118,9 +149,7 @@ def _parser(name: str) -> ArgumentParser:
     parser = Parser(
         prog=f"pipimem {name}", description=COMMANDS[name].does, allow_abbrev=False, formatter_class=formatter
     )
-    parser.add_argument("-w", "--workspace", metavar="DIR", help="the workspace (else found from the current folder)")
-    parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
-    COMMANDS[name].arguments(parser)
+    _declare(name, parser)
     return parser
 
 
@@ -142,10 +171,10 @@ def _print_json(value: object) -> None:
     print(text)
 
 
-def _open(options: Namespace) -> Memory:
+def _open(options: Namespace, otherwise: str | None = None) -> Memory:
     from pipimem.memory import open as open_memory
 
-    return open_memory(options.workspace)
+    return open_memory(options.workspace or otherwise)
 
 
 def _notes(memory: Memory) -> None:
@@ -157,30 +186,34 @@ def _notes(memory: Memory) -> None:
 def _text(words: Sequence[str] | str) -> str:
     """An argument's text; `-` alone is standard input, so that prompts need not travel in process arguments."""
     text = words if isinstance(words, str) else " ".join(words)
-    return str(sys.stdin.buffer.read(), "utf-8", "replace") if text == "-" else _argument(text)
+    return str(sys.stdin.buffer.read(), "utf-8", "replace") if text == "-" else text
 
 
 def _argument(text: str) -> str:
-    """Bytes of an argument that are no UTF-8 become U+FFFD."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    """An argument as UTF-8, whatever the locale says; other bytes stay escaped, as file names need them."""
+    try:
+        return text.encode(sys.getfilesystemencoding(), "surrogateescape").decode("utf-8")
+    except UnicodeError:
+        return text
 
 
-def _where(parser: ArgumentParser) -> None:
+def _where(parser: Parser) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--channel", metavar="ID", help="that channel and the shared layer only")
     group.add_argument("--all", action="store_true", help="the shared layer and every channel")
 
 
-def _dry_run(parser: ArgumentParser) -> None:
+def _dry_run(parser: Parser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show the diff and change nothing")
 
 
 # search
 
 
-def _search_arguments(parser: ArgumentParser) -> None:
+def _search_arguments(parser: Parser) -> None:
     parser.add_argument("query", nargs="+", metavar="QUERY", help="words, “phrases” in quotes; - reads standard input")
     _where(parser)
+    parser.add_argument("--project", default="", metavar="NAME", help="only the channels mapped to that project")
     parser.add_argument("--layer", action="append", default=[], choices=LAYERS, metavar="LAYER", help=", ".join(LAYERS))
     parser.add_argument("--kind", action="append", default=[], metavar="KIND", help="kind of entry, such as decision")
     parser.add_argument("--min-confidence", type=float, default=0.0, metavar="X", help="least confidence, 0 to 1")
@@ -194,15 +227,19 @@ def _search(options: Namespace) -> int:
     query = _text(options.query)
     with _open(options) as memory:
         hits = memory.search(
-            query, options.channel, all_channels=options.channel is None, layers=options.layer, kinds=options.kind,
-            min_confidence=options.min_confidence, limit=options.limit,
+            query, options.channel, all_channels=options.channel is None, project=options.project,
+            layers=options.layer, kinds=options.kind, min_confidence=options.min_confidence, limit=options.limit,
         )  # fmt: skip
         _notes(memory)
         if options.json:
-            _print_json({"query": query, "hits": [render.hit_json(h) for h in hits], "stale": memory.stale})
+            skipped = [{"path": path, "reason": reason} for path, reason in memory.skipped]
+            rows = [render.hit_json(h) for h in hits]
+            _print_json({"query": query, "hits": rows, "stale": memory.stale, "skipped": skipped})
         else:
             colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
             print(render.hits_text(hits, explain=options.explain, colour=colour), end="")
+        for path, reason in memory.skipped:
+            print(f"pipimem: not searched: '{render.scrubbed(path)}': {reason}", file=sys.stderr)
         if memory.stale:
             print("pipimem: the index is older than some files; run 'pipimem index'.", file=sys.stderr)
     if hits:
@@ -214,7 +251,7 @@ def _search(options: Namespace) -> int:
 # recall
 
 
-def _recall_arguments(parser: ArgumentParser) -> None:
+def _recall_arguments(parser: Parser) -> None:
     parser.add_argument("text", nargs="+", metavar="TEXT", help="the prompt; - reads standard input")
     _where(parser)
     parser.add_argument("--budget", type=int, default=0, metavar="N", help="tokens at most, 100 to 1,500 (1,200)")
@@ -234,7 +271,7 @@ def _recall(options: Namespace) -> int:
                 always=options.always, errors=options.error, files=options.file,
             )  # fmt: skip
             _notes(memory)
-    except Unreadable as error:
+    except (Unreadable, Refused) as error:
         result = Recall(str(error), {}, failed=True)
     if options.json:
         _print_json(render.recall_json(result))
@@ -248,7 +285,7 @@ def _recall(options: Namespace) -> int:
 # init, channel, index
 
 
-def _init_arguments(parser: ArgumentParser) -> None:
+def _init_arguments(parser: Parser) -> None:
     parser.add_argument("folder", nargs="?", metavar="DIR", help="the folder (the current one)")
     parser.add_argument("--lang", choices=("en", "zh"), default="en", help="language of the templates (en)")
     parser.add_argument("--git", action="store_true", help="make it a git repository if it is none")
@@ -266,7 +303,7 @@ def _init(options: Namespace) -> int:
     return 0
 
 
-def _channel_arguments(parser: ArgumentParser) -> None:
+def _channel_arguments(parser: Parser) -> None:
     from argparse import SUPPRESS
 
     actions = parser.add_subparsers(dest="action", required=True, metavar="add|list|path")
@@ -275,8 +312,9 @@ def _channel_arguments(parser: ArgumentParser) -> None:
     adding.add_argument("--kind", choices=("direct", "group", "project"), default="", help="else from the id")
     adding.add_argument("--minimal", action="store_true", help="only SESSION, MEMORY and HISTORY")
     actions.add_parser("list", help="every channel")
-    actions.add_parser("path", help="the folder of a channel").add_argument("id", metavar="ID")
+    actions.add_parser("path", help="the folder of a channel").add_argument("id", metavar="ID", help="the id")
     for action in actions.choices.values():
+        action.add_argument("-w", "--workspace", metavar="DIR", default=SUPPRESS, help="the workspace")
         action.add_argument("--json", action="store_true", default=SUPPRESS, help="one JSON document")
 
 
@@ -285,11 +323,12 @@ def _channel(options: Namespace) -> int:
 
     with _open(options) as memory:
         if options.action == "list":
-            rows = [{"id": c.id, "kind": c.kind, "path": c.path} for c in memory.channels()]
+            channels, root = memory.channels(), memory.workspace.root
             if options.json:
+                rows = [{"id": c.id, "kind": c.kind, "path": os.path.join(root, c.path)} for c in channels]
                 _print_json({"channels": rows})
             else:
-                print(render.scrubbed(render.table([list(r.values()) for r in rows])), end="")
+                print(render.scrubbed(render.table([(c.id, c.kind, c.path) for c in channels])), end="")
             return 0
         created: list[str] = []
         if options.action == "add":
@@ -305,7 +344,7 @@ def _channel(options: Namespace) -> int:
     return 0
 
 
-def _index_arguments(parser: ArgumentParser) -> None:
+def _index_arguments(parser: Parser) -> None:
     parser.add_argument("--rebuild", action="store_true", help="start afresh; also after the workspace was emptied")
 
 
@@ -333,7 +372,7 @@ def _index(options: Namespace) -> int:
 # add, forget, update
 
 
-def _add_arguments(parser: ArgumentParser) -> None:
+def _add_arguments(parser: Parser) -> None:
     parser.add_argument("text", nargs="+", metavar="TEXT", help="what to remember; - reads standard input")
     place = parser.add_mutually_exclusive_group(required=True)
     place.add_argument("--channel", metavar="ID", help="the channel it belongs to")
@@ -356,7 +395,7 @@ def _add(options: Namespace) -> int:
         return _report(options, memory, applied.plan, applied.changes, applied)
 
 
-def _forget_arguments(parser: ArgumentParser) -> None:
+def _forget_arguments(parser: Parser) -> None:
     parser.add_argument("entry", nargs="?", metavar="ENTRY", help="the entry's id")
     parser.add_argument("--match", metavar="TEXT", help="the one entry that holds this text")
     parser.add_argument("--channel", metavar="ID", help="where --match looks")
@@ -390,7 +429,7 @@ def _only(memory: Memory, text: str, channel: str | None) -> str:
     raise Usage(f"{len(hits)} entries hold '{text}': {listed}.", "Give one of these ids.")
 
 
-def _update_arguments(parser: ArgumentParser) -> None:
+def _update_arguments(parser: Parser) -> None:
     parser.add_argument("--channel", required=True, metavar="ID", help="the channel the conversation belongs to")
     parser.add_argument("--transcript", required=True, metavar="FILE", help="a Claude Code session or JSON lines")
     parser.add_argument("--offline", action="store_true", help="rules only, no model (so far the only way)")
@@ -398,11 +437,15 @@ def _update_arguments(parser: ArgumentParser) -> None:
 
 
 def _update(options: Namespace) -> int:
-    from pipimem.importers import load
+    from pipimem.importers import BROKEN, load
 
     with _open(options) as memory:
         memory.workspace.channel(options.channel)
         transcript = load(options.transcript)
+        unread = {reason: n for reason, n in transcript.skipped.items() if reason in BROKEN}
+        if unread:
+            listed = ", ".join(f"{n} {reason}" for reason, n in unread.items())
+            print(f"pipimem: lines of the transcript that could not be read: {listed}.", file=sys.stderr)
         plan = memory.propose(options.channel, transcript)
         if options.dry_run:
             return _report(options, memory, plan, memory.preview(plan), None)
@@ -424,7 +467,7 @@ def _report(options: Namespace, memory: Memory, plan: Plan, changes: Sequence[Ch
 # log, diff, undo
 
 
-def _log_arguments(parser: ArgumentParser) -> None:
+def _log_arguments(parser: Parser) -> None:
     parser.add_argument("--channel", metavar="ID", help="only what touched this channel")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="commits at most (20)")
 
@@ -438,10 +481,13 @@ def _log(options: Namespace) -> int:
         _print_json({"commits": [render.commit_json(c) for c in commits]})
     else:
         print(render.scrubbed(render.commits_text(commits)), end="")
-    return 0 if commits else NotFound.code
+    if commits:
+        return 0
+    print("No commits yet.", file=sys.stderr)
+    return NotFound.code
 
 
-def _name_argument(parser: ArgumentParser) -> None:
+def _name_argument(parser: Parser) -> None:
     parser.add_argument("name", metavar="RUN|COMMIT", help="a run (r-…) or a commit")
 
 
@@ -457,7 +503,7 @@ def _diff(options: Namespace) -> int:
     return 0
 
 
-def _undo_arguments(parser: ArgumentParser) -> None:
+def _undo_arguments(parser: Parser) -> None:
     _name_argument(parser)
     _dry_run(parser)
 
@@ -471,7 +517,7 @@ def _undo(options: Namespace) -> int:
 # status, eval, demo
 
 
-def _no_arguments(parser: ArgumentParser) -> None:
+def _no_arguments(parser: Parser) -> None:
     """The command takes nothing of its own."""
 
 
@@ -488,7 +534,7 @@ def _status(options: Namespace) -> int:
     return 0
 
 
-def _eval_arguments(parser: ArgumentParser) -> None:
+def _eval_arguments(parser: Parser) -> None:
     parser.add_argument(
         "queries", metavar="QUERIES.jsonl", help='lines {"id","query","relevant":[ref or path#heading]}'
     )
@@ -500,10 +546,8 @@ def _eval(options: Namespace) -> int:
     from pipimem import evaluate, render
 
     queries = evaluate.load(options.queries)
-    workspace = options.workspace or _beside(options.queries)
-    options.workspace = workspace
-    with _open(options) as memory:
-        memory.search("warm", all_channels=True)
+    with _open(options, _beside(options.queries)) as memory:
+        memory.ready()
         result = evaluate.evaluate(queries, lambda q, n: memory.search(q, all_channels=True, limit=n), options.limit)
         _notes(memory)
     if options.json:
@@ -522,7 +566,7 @@ def _beside(queries: str) -> str | None:
     return folder if "PIPIMEM_WORKSPACE" not in os.environ and looks_like(folder) else None
 
 
-def _demo_arguments(parser: ArgumentParser) -> None:
+def _demo_arguments(parser: Parser) -> None:
     parser.add_argument("--keep", metavar="DIR", help="keep the demo's workspace in this new folder")
 
 

@@ -55,7 +55,6 @@ KEYS: dict[str, Key] = {
     "recall.budget": Key(1200, "Tokens of a recalled block, 100 to 1,500.", span=(100, 1500)),
     "recall.threshold": Key(1.5, "Least evidence for a passage to be recalled; one telling word is 3.", span=(0, 1000)),
     "update.trial_days": Key(30, "Days a remembered item stays on trial, 0 to 3,650.", span=(0, 3650)),
-    "update.removal_limit": Key(0.2, "Largest share of entries one run may remove without review.", span=(0, 1)),
     "git.commit": Key(True, "Whether changes are committed."),
     "git.outer": Key(False, "Whether to commit into a repository above the workspace.", own=True),
     "git.author": Key("", "`Name <mail>` of pipimem's own commits.", own=True),

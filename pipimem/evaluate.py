@@ -28,8 +28,12 @@ def load(path: str) -> list[Judged]:
         with open(path, encoding="utf-8-sig") as file:
             rows = [(n, line) for n, line in enumerate(file, 1) if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
-        raise Unreadable(f"The queries '{path}' cannot be read: {error}.", "Check the path.") from None
+        raise Unreadable(f"The queries '{path}' cannot be read: {_reason(error)}.", "Check the path.") from None
     return [_judged(path, number, line) for number, line in rows]
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or "it is no UTF-8 text").lower()
 
 
 def _judged(path: str, number: int, line: str) -> Judged:
@@ -75,8 +79,8 @@ def evaluate(queries: Sequence[Judged], search: Callable[[str, int], list[Hit]],
 def _try(search: Callable[[str, int], list[Hit]], query: str, limit: int) -> list[Hit]:
     try:
         return search(query, limit)
-    except Usage:
-        return []
+    except (Usage, Unreadable):
+        return []  # nothing found beside an unreadable file counts as nothing found; `ready` looked at the workspace
 
 
 def _grades(judged: Judged, hits: Sequence[Hit]) -> list[frozenset[str]]:

@@ -53,8 +53,7 @@ class Change:
         """The change as a unified diff, the same for a dry run and for the run."""
         import difflib
 
-        old = decode(self.before or b"").splitlines(keepends=True)
-        new = decode(self.after or b"").splitlines(keepends=True)
+        old, new = ([decode(x) for x in (t or b"").splitlines(keepends=True)] for t in (self.before, self.after))
         name_old = f"a/{self.path}" if self.before is not None else "/dev/null"
         name_new = f"b/{self.path}" if self.after is not None else "/dev/null"
         lines = difflib.unified_diff(old, new, name_old, name_new)
@@ -239,11 +238,11 @@ class Journal:
             sync_folder(os.path.dirname(self.path))
 
     def read(self) -> tuple[list[Any], str]:
-        """The rows and the last word. Rows that were cut off are none: nothing was staged by then."""
+        """The rows and the last whole word. Rows that were cut off are none: nothing was staged by then."""
         import json
 
-        first, *rest = os.pread(self.handle, READ_LIMIT, 0).split(b"\n")
-        words = [line.decode("ascii", "replace").strip('"') for line in rest if line]
+        first, *rest = os.pread(self.handle, READ_LIMIT, 0).decode("ascii", "replace").split("\n")
+        words = [word for line in rest for word in (READY, UNDO, DONE) if line == json.dumps(word)]
         try:
             rows = json.loads(first)
         except ValueError:
@@ -290,25 +289,34 @@ def write_together(changes: Sequence[tuple[Change, str, object]], private: str) 
     folders: list[str] = []
     published: list[Step] = []
     try:
-        for step, (change, _, _) in zip(steps, changes, strict=True):
-            with _Naming(step.path):
-                _make_folders(os.path.dirname(step.target), folders)
-                step.stage(change)
+        _stage(steps, changes, folders)
         if len(steps) > 1:
             with _Naming(steps[0].path):
                 journal.note(READY, durable=True)
-        for step, (_, _, seen) in zip(steps, changes, strict=True):
-            with _Naming(step.path):
-                if stamp(step.target) != seen:
-                    raise Conflict(f"'{printable(step.path)}' has changed since it was read.", "Try again.")
-                published.append(step)
-                step.publish()
+        _publish(steps, changes, published)
     except BaseException:
+        _try(journal.note, UNDO, durable=True)  # read only if we are killed now, or cannot tidy up
         _take_back(published, journal)
         journal.close(keep=not _clear(steps, folders))
         raise
     _try(journal.note, DONE)
     journal.close(keep=not _clear(steps))
+
+
+def _stage(steps: Sequence[Step], changes: Sequence[tuple[Change, str, object]], folders: list[str]) -> None:
+    for step, (change, _, _) in zip(steps, changes, strict=True):
+        with _Naming(step.path):
+            _make_folders(os.path.dirname(step.target), folders)
+            step.stage(change)
+
+
+def _publish(steps: Sequence[Step], changes: Sequence[tuple[Change, str, object]], published: list[Step]) -> None:
+    for step, (_, _, seen) in zip(steps, changes, strict=True):
+        with _Naming(step.path):
+            if stamp(step.target) != seen:
+                raise Conflict(f"'{printable(step.path)}' has changed since it was read.", "Try again.")
+            published.append(step)
+            step.publish()
 
 
 def _check_room(private: str, size: int) -> None:
@@ -331,9 +339,6 @@ def _begin(private: str, tag: str, rows: list[list[str | None]]) -> Journal:
 
 def _take_back(published: Sequence[Step], journal: Journal) -> None:
     """Puts the old texts back, last first. Raises `Refused` when the disk allows not even that."""
-    if not published:
-        return
-    _try(journal.note, UNDO, durable=True)  # read only if we are killed now
     try:
         for step in reversed(published):
             step.take_back()
@@ -416,13 +421,12 @@ def own_folder(base: str, name: str, mode: int = 0o700) -> str:
 def sweep(folder: str) -> None:
     """Removes temporary files no journal knows any more: those older than ten minutes, from before a power cut."""
     try:
-        names = os.listdir(folder)
+        found = [os.path.join(folder, name) for name in os.listdir(folder) if is_temporary(name)]
+        old = [path for path in found if time.time() - os.lstat(path).st_mtime > ABANDONED]
     except OSError:
         return
-    for name in names:
-        path = os.path.join(folder, name)
-        if is_temporary(name) and time.time() - os.lstat(path).st_mtime > ABANDONED:
-            _remove(path)
+    for path in old:
+        _remove(path)
 
 
 def is_temporary(name: str) -> bool:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 
 from pipimem.errors import Error, NotFound, Refused
+from pipimem.files import append_private, reason, write_private
 from pipimem.text import digest, encode, printable
-from pipimem.workspace import PRIVATE, Change, Workspace, append_private, write_private
+from pipimem.workspace import PRIVATE, Change, Workspace
+
+TOMBSTONES = ".pipimem/tombstones.jsonl"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from pipimem.git import Commit, Repository
@@ -32,6 +35,7 @@ class History:
         """The workspace's repository, opened. Raises `Unreadable` (GitOff) with the reason where there is none."""
         from pipimem.git import Repository
 
+        self.workspace.trust()
         return Repository.open(self.workspace.root, outer_ok=self.workspace.config["git.outer"])
 
     def commit(self, changes: Sequence[Change], message: str, beside: Mapping[str, bytes]) -> tuple[str, str]:
@@ -53,12 +57,17 @@ class History:
             repository = self.repository()
             self._commit_pending(repository)
             self._commit_by_hand(repository, changes)
-            return repository.commit(files, message) or "", ""
+            return repository.commit(files, message, author=self._author()) or "", ""
         except Deferred as deferred:
             self._postpone(changes, deferred.blobs, message)
             return "", deferred.message
         except Error as error:
             return "", str(error)
+
+    def _author(self) -> tuple[str, str] | None:
+        """The identity the user set for pipimem's commits, None for pipimem's own."""
+        name, _, address = self.workspace.config["git.author"].rpartition("<")
+        return (name.strip(), address.strip(" >")) if name.strip() else None
 
     def _commit_by_hand(self, repository: Repository, changes: Sequence[Change]) -> None:
         """Commits what a person changed in these files and git does not have yet, first and as theirs."""
@@ -164,24 +173,92 @@ class History:
             raise Refused(f"'{commit.sha[:10]}' is undone already.", "Nothing was changed.")
         return made
 
-    def _back(self, repository: Repository, sha: str, path: str) -> Change | None:
-        from pipimem.git import merge
+    def untombed(self, commit: Commit) -> dict[str, bytes]:
+        """The tombstones without those that `commit` set up, where it did ({} where not)."""
+        if TOMBSTONES not in commit.files:
+            return {}
+        repository = self.repository()
+        added = set((repository.head(TOMBSTONES, commit.sha) or b"").splitlines())
+        added -= set((_before(repository, TOMBSTONES, commit.sha) or b"").splitlines())
+        now = read_private(os.path.join(self.workspace.root, TOMBSTONES)) or b""
+        return {TOMBSTONES: b"".join(line for line in now.splitlines(keepends=True) if line.rstrip() not in added)}
 
+    def _back(self, repository: Repository, sha: str, path: str) -> Change | None:
         after, now = repository.head(path, sha), self.workspace.read(path)
-        try:
-            before = repository.head(path, f"{sha}^")
-        except NotFound:
-            before = None
+        before = _before(repository, path, sha)
         if now == before:
             return None
         if now == after:
             return Change(path, now, before)
         if now is None or before is None or after is None:
             raise Refused(f"'{path}' was changed since.", "Take it back in an editor.")
-        merged, clean = merge(after, now, before)
-        if not clean:
+        merged = take_back(after, before, now)
+        if merged is None:
             raise Refused(f"The same lines of '{path}' were changed since.", "Take it back in an editor.")
         return Change(path, now, merged) if merged != now else None
+
+
+def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
+    """`now` with the step from `before` to `after` taken back, None where the lines of that step were changed since.
+
+    A three-way merge by lines in which neighbours do not disturb each other: two entries that stand side by side are
+    two things, which git's own merge would call a conflict.
+    """
+    from difflib import SequenceMatcher
+
+    old, new, current = (text.splitlines(keepends=True) for text in (after, before, now))
+    place: dict[int, int] = {}
+    for a, b, size in SequenceMatcher(None, old, current, autojunk=False).get_matching_blocks():
+        place.update((a + i, b + i) for i in range(size))
+    result = list(current)
+    for tag, i1, i2, j1, j2 in reversed(SequenceMatcher(None, old, new, autojunk=False).get_opcodes()):
+        if tag == "equal":
+            continue
+        if i1 == i2:
+            start = _gap(place, i1, len(old), len(current))
+        else:
+            start = next(
+                (s for at in _slides(old, i1, i2, j1 == j2) if (s := _run(place, at, i2 - i1)) is not None), None
+            )
+        if start is None:
+            return None
+        result[start : start + i2 - i1] = new[j1:j2]
+    return b"".join(result)
+
+
+def _run(place: dict[int, int], at: int, size: int) -> int | None:
+    """Where the lines from `at` on stand in the current text, None when they no longer stand together."""
+    start = place.get(at)
+    return start if start is not None and all(place.get(at + i) == start + i for i in range(size)) else None
+
+
+def _slides(old: list[bytes], i1: int, i2: int, alone: bool) -> Iterator[int]:
+    """The places at which lines to be dropped may be said to stand: `blank, item` and `item, blank` are the same."""
+    yield i1
+    up, down = i1, i1
+    while alone and up > 0 and old[up - 1] == old[up + i2 - i1 - 1]:
+        up -= 1
+        yield up
+    while alone and down + i2 - i1 < len(old) and old[down] == old[down + i2 - i1]:
+        down += 1
+        yield down
+
+
+def _gap(place: dict[int, int], at: int, old: int, current: int) -> int | None:
+    """Where in the current text lines belong that stood before line `at`: after its neighbour, or before the next."""
+    if at > 0 and at - 1 in place:
+        return place[at - 1] + 1
+    if at < old and at in place:
+        return place[at]
+    return (0 if at == 0 else current) if old == 0 or at in (0, old) else None
+
+
+def _before(repository: Repository, path: str, sha: str) -> bytes | None:
+    """A file's text before a commit, None where it did not exist or the commit is the first one."""
+    try:
+        return repository.head(path, f"{sha}^")
+    except NotFound:
+        return None
 
 
 def read_private(path: str) -> bytes | None:
@@ -193,10 +270,15 @@ def read_private(path: str) -> bytes | None:
         return None
 
 
-def write_beside(workspace: Workspace, beside: Mapping[str, bytes]) -> None:
-    """Writes pipimem's own files that go with a change of documents."""
+def write_beside(workspace: Workspace, beside: Mapping[str, bytes], mode: int = 0o644) -> None:
+    """Writes pipimem's own files that go with a change of documents. Raises `Refused` with the true reason."""
     for path, data in beside.items():
-        write_private(os.path.join(workspace.root, *path.split("/")), data, mode=0o644)
+        try:
+            name = os.path.join(workspace.root, *path.split("/"))
+            os.makedirs(os.path.dirname(name), exist_ok=True)
+            write_private(name, data, mode)
+        except OSError as error:
+            raise Refused(f"'{path}' could not be written: {reason(error)}.", "Free or unlock its folder.") from None
 
 
 def _mark(data: bytes | None) -> str | None:

@@ -10,7 +10,8 @@ import os
 
 from pipimem.config import remembered
 from pipimem.errors import Error, NotFound, Refused, Unreadable, Usage
-from pipimem.history import History, read_private, write_beside
+from pipimem.files import reason
+from pipimem.history import TOMBSTONES, History, read_private, write_beside
 from pipimem.index import Hit, Index, Scope
 from pipimem.text import decode, encode, one_line, printable
 from pipimem.workspace import (
@@ -42,7 +43,6 @@ KINDS = ("direct", "group", "project")
 MINIMAL = ("SESSION.md", "MEMORY.md", "HISTORY.md")
 FULL = (*MINIMAL, "SOUL.md", "AGENTS.md")
 TARGETS = {"user": "USER.md", "memory": "MEMORY.md"}
-TOMBSTONES = ".pipimem/tombstones.jsonl"
 
 
 def open(path: str | None = None) -> Memory:
@@ -109,36 +109,55 @@ class Memory:
         """Brings the whole index up to date by digest, or makes it anew."""
         return self._index.sync(everything=True, rebuild=rebuild)
 
+    def ready(self) -> None:
+        """Brings what is asked next up to date. Raises `Unreadable` when the workspace cannot be looked through."""
+        self._index.facts()
+
     def scope(
-        self, channel: str | None = None, *, all_channels: bool = False, layers: Sequence[str] = (),
-        kinds: Sequence[str] = (), min_confidence: float = 0.0,
+        self, channel: str | None = None, *, all_channels: bool = False, project: str = "",
+        layers: Sequence[str] = (), kinds: Sequence[str] = (), min_confidence: float = 0.0,
     ) -> Scope:  # fmt: skip
         """Where to look: a channel with the shared layer, everything, or the shared layer alone.
 
-        Raises `Unreadable` for a channel that is not there.
+        `project` leaves only the channels mapped to it, never widening the rest. Raises `Unreadable` for a channel
+        that is not there.
         """
         channels = None if all_channels else [self.workspace.channel(channel).id] if channel is not None else []
-        return Scope(channels, layers=layers, kinds=kinds, min_confidence=min_confidence)
+        if project:
+            mapped = [c for c, name in self.workspace.config["workspace.projects"].items() if name == project]
+            channels = mapped if channels is None else [c for c in channels if c in mapped]
+        return Scope(channels, shared=not project, layers=layers, kinds=kinds, min_confidence=min_confidence)
 
     def search(
-        self, query: str, channel: str | None = None, *, all_channels: bool = False, layers: Sequence[str] = (),
-        kinds: Sequence[str] = (), min_confidence: float = 0.0, limit: int = 10,
+        self, query: str, channel: str | None = None, *, all_channels: bool = False, project: str = "",
+        layers: Sequence[str] = (), kinds: Sequence[str] = (), min_confidence: float = 0.0, limit: int = 10,
     ) -> list[Hit]:  # fmt: skip
-        """The best `limit` passages (at most 1,000) for a query in words.
+        """The best `limit` passages (at most 1,000) for a query in words; secrets in their text are redacted.
 
         An empty list means that the scope was looked through. Raises `Usage` for a query without words and
         `Unreadable` when nothing was found while a file in scope could not be read.
         """
         scope = self.scope(
-            channel, all_channels=all_channels, layers=layers, kinds=kinds, min_confidence=min_confidence
-        )
+            channel, all_channels=all_channels, project=project, layers=layers, kinds=kinds,
+            min_confidence=min_confidence,
+        )  # fmt: skip
         hits = self._index.search(query, scope, max(1, min(1000, limit)))
         if not hits and self.skipped:
             raise Unreadable(
                 f"Nothing was found, but {_skips(self.skipped)} could not be read.",
                 "Mend that and search again.",
             )
+        for hit in hits:
+            if "secret" in hit.verdict:
+                hit.text = self._redacted(hit.text)
         return hits
+
+    def _redacted(self, text: str) -> str:
+        from pipimem import safety
+
+        self.workspace.trust()
+        config = self.workspace.config
+        return safety.redact(text, config["safety.patterns"], config["safety.allow"])
 
     def recall(
         self, text: str, channel: str | None = None, *, all_channels: bool = False, budget: int = 0,
@@ -163,7 +182,7 @@ class Memory:
                 threshold=config["recall.threshold"],
                 user_allowed=self._user_allowed(channel),
             )
-        except Unreadable as error:
+        except (Unreadable, Refused) as error:
             return Recall(str(error), {"router": {"fire": way.fire, "reason": way.reason}}, failed=True)
         if way.fire and not result.items and self.skipped:
             result.failed, result.reason = True, f"could not look: {_skips(self.skipped)} could not be read"
@@ -255,10 +274,12 @@ class Memory:
         where, path, templates = self._place(channel, target)
         text = markdown.clean(text)
         self._refuse_secret(text)
+        if reason := guards.unsafe(text):
+            self.notes.append(f"It is stored and can be searched, but never recalled on its own: {reason}.")
         parsed = markdown.parse(self._text(path, templates))
         if guards.duplicate(text, [e.text for e in parsed.entries]):
             raise Refused(f"'{path}' says so already.", "Nothing was changed.")
-        name = heading or update.heading_for(kind, parsed, self.workspace.config["workspace.language"])
+        name = heading or update.heading_for(kind, parsed, self._language(path))
         facts = {"kind": kind, "since": self.today(), "by": actor}
         op = Op("add", path, text, name, update.fresh_id(self._taken), facts=facts, reason="asked for")
         return self.apply(self._plan(where, [op], templates, actor))
@@ -362,15 +383,17 @@ class Memory:
             found = self._index.search(hit.text, Scope(None), 200)
             found += self._index.search(hit.text, Scope(None, layers=["archive"]), 200)
         except NoWords:
-            return []
-        return [f"{h.path}:{h.line}" for h in found if wanted in plain(h.text) and h.ref != hit.ref]
+            found = []
+        places = [f"{h.path}:{h.line}" for h in found if wanted in plain(h.text) and h.ref != hit.ref]
+        waiting = [p for p in self.workspace.proposals() if wanted in plain(decode(self.workspace.read(p) or b""))]
+        return places + waiting
 
     def _key(self) -> bytes:
         """The key of tombstone digests; made once, never in git."""
         path = self.workspace.private("state", "key")
         if read_private(path) is None:
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-            write_private(path, os.urandom(32))
+            self.workspace.prepare()
+            write_beside(self.workspace, {".pipimem/state/key": os.urandom(32)}, mode=0o600)
         return read_private(path) or b""
 
     def _tombstones(self) -> list[str]:
@@ -386,8 +409,9 @@ class Memory:
         found, config, now = self.workspace.channel(channel), self.workspace.config, self.now()
         self.workspace.trust()
         key_file = self.workspace.private("state", "key")
+        language = self._language(f"{found.path}/MEMORY.md")
         setting = update.Setting(
-            channel=found.id, kind=found.kind, folder=found.path, language=self._language(found), today=now.date(),
+            channel=found.id, kind=found.kind, folder=found.path, language=language, today=now.date(),
             run=new_run(now.date().isoformat()), read=self.workspace.read, taken=self._taken,
             key=self._key() if os.path.exists(key_file) else b"", tombstones=self._tombstones(),
             waiting=[update.proposed_text(self.workspace.read(p) or b"") for p in self.workspace.proposals()],
@@ -396,12 +420,12 @@ class Memory:
         )  # fmt: skip
         return update.propose(transcript, setting)
 
-    def _language(self, channel: Channel) -> str:
-        """The language new headings are written in: the channel's own where it shows, else the workspace's."""
+    def _language(self, path: str) -> str:
+        """The language new headings of a file are written in: its own where it shows, else the workspace's."""
         from pipimem import markdown
         from pipimem.text import has_han
 
-        titles = [s.title for s in markdown.parse(self.workspace.read(f"{channel.path}/MEMORY.md") or b"").sections]
+        titles = [s.title for s in markdown.parse(self.workspace.read(path) or b"").sections]
         if any(titles):
             return "zh" if has_han("".join(titles)) else "en"
         return str(self.workspace.config["workspace.language"])
@@ -478,7 +502,8 @@ class Memory:
     def undo(self, name: str, *, dry_run: bool = False) -> Applied:
         """Takes back one run or commit and keeps what was written since; itself a commit.
 
-        Where later edits touched the same lines nothing is changed and `Refused` names the file.
+        Where later edits touched the same lines nothing is changed and `Refused` names the file. What a `forget`
+        removed may be learned again once that is undone.
         """
         from pipimem.update.plan import Applied, Plan, new_run
 
@@ -493,9 +518,11 @@ class Memory:
         with self.workspace.locks(paths):
             made = self._history.back(commit, paths)
             self.workspace.write(made)
+            beside = self._history.untombed(commit)
+            write_beside(self.workspace, beside)
         trailers = f"Pipimem-Run: {plan.run}\nPipimem-Actor: person\nPipimem-Origin: person\n"
         message = f"undo “{commit.subject}”\n\n{trailers}Pipimem-Undoes: {commit.sha}\n"
-        applied = Applied(plan, tuple(made), *self._history.commit(made, message, {}), tuple(self.notes))
+        applied = Applied(plan, tuple(made), *self._history.commit(made, message, beside), tuple(self.notes))
         self._catch_up()
         self._record(applied, ())
         return applied
@@ -534,8 +561,7 @@ class Memory:
             "git": git,
             "pending_commits": len(self.pending()),
             "problems": [
-                {"path": path, "reason": reason}
-                for path, reason in sorted({*scan.skipped, *scan.remarks, *notes})
+                {"path": path, "reason": reason} for path, reason in sorted({*scan.skipped, *scan.remarks, *notes})
             ],
         }
 
@@ -547,7 +573,6 @@ def init(folder: str, *, language: str = "en", git: bool = False) -> tuple[list[
     """
     from pipimem.git import Repository
 
-    os.makedirs(folder, exist_ok=True)
     created, kept = [], []
     root = os.path.abspath(folder)
     settings = os.path.join(root, "pipimem.toml")
@@ -555,13 +580,16 @@ def init(folder: str, *, language: str = "en", git: bool = False) -> tuple[list[
     if os.path.exists(settings):
         kept.append("pipimem.toml")
     else:
-        write_private(settings, data, mode=0o644)
+        try:
+            os.makedirs(root, exist_ok=True)
+            write_private(settings, data, mode=0o644)
+        except OSError as error:
+            raise Refused(f"'{printable(root)}' cannot be written: {reason(error)}.", "Nothing was changed.") from None
         created.append("pipimem.toml")
     if git:
         Repository.init(root)
     with Memory(root) as memory:
         language = memory.workspace.config["workspace.language"]
-        memory.workspace.prepare()
         changes = []
         for name in SHARED_FILES:
             if memory.workspace.read(name) is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pipimem.text import one_line, plural
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,20 +17,11 @@ if TYPE_CHECKING:
     from pipimem.workspace import Change
 
 
-def shown(hit: Hit) -> str:
-    """A hit's text as it may be shown: secrets out, whoever put them into the file."""
-    if "secret" not in hit.verdict:
-        return hit.text
-    from pipimem.safety import redact
-
-    return redact(hit.text)
-
-
 def hit_json(hit: Hit) -> dict[str, Any]:
     """A hit as `search --json` gives it."""
     return {
         "ref": hit.ref, "path": hit.path, "heading": hit.heading, "line": hit.line, "channel": hit.channel,
-        "layer": hit.layer, "kind": hit.kind, "text": shown(hit), "score": hit.score, "signals": hit.signals,
+        "layer": hit.layer, "kind": hit.kind, "text": hit.text, "score": hit.score, "signals": hit.signals,
         "date": hit.date, "warning": hit.verdict,
     }  # fmt: skip
 
@@ -43,7 +36,7 @@ def _hit_lines(number: int, hit: Hit, *, explain: bool, colour: bool) -> str:
     facts = " · ".join(x for x in (hit.channel or "shared", *hit.heading[-1:], hit.kind, hit.date) if x)
     head = f"{bold}{number}. {hit.path}:{hit.line}{plain}  {dim}[{hit.ref}]  {facts}{plain}"
     warning = [f"   ! {hit.verdict}: never recalled automatically"] if hit.verdict else []
-    body = ["   " + line for line in shown(hit).splitlines()[:12]]
+    body = ["   " + line for line in hit.text.splitlines()[:12]]
     signals = ["   " + "  ".join(f"{k} {v:.3f}" for k, v in hit.signals.items())] if explain else []
     return "\n".join([head, *warning, *body, *signals]) + "\n"
 
@@ -80,7 +73,7 @@ def changes_json(changes: Iterable[Change]) -> list[dict[str, str]]:
 def applied_json(plan: Plan, changes: Sequence[Change], applied: Applied | None = None) -> dict[str, Any]:
     """A plan, applied or not, as `update`, `add`, `forget` and `undo` give it with `--json`."""
     return {
-        "run": plan.run, "origin": plan.origin,
+        "run": plan.run if applied else "", "origin": plan.origin,
         "applied": [_op_json(o) for o in plan.ops if o.op != "proposal"] if applied else [],
         "planned": [] if applied else [_op_json(o) for o in plan.ops if o.op != "proposal"],
         "proposed": [_outcome_json(o) for o in plan.proposed], "rejected": [_outcome_json(o) for o in plan.rejected],
@@ -101,8 +94,12 @@ def _outcome_json(outcome: Outcome) -> dict[str, str]:
 def applied_text(plan: Plan, changes: Sequence[Change], applied: Applied | None = None) -> str:
     """The same for a person: what was done, what was held back and why, where it is committed."""
     lines = [scrubbed(change.diff()).rstrip("\n") for change in changes] if applied is None else []
-    verb = "Would write" if applied is None else "Wrote"
-    lines.append(f"{verb} {len(changes)} file{'' if len(changes) == 1 else 's'} (run {plan.run}, {plan.origin}).")
+    if not changes:
+        lines.append("Nothing to change.")
+    elif applied is None:
+        lines.append(f"Would write {plural(len(changes), 'file')} ({plan.origin}).")
+    else:
+        lines.append(f"Wrote {plural(len(changes), 'file')} (run {plan.run}, {plan.origin}).")
     lines += [f"  {_op_text(o)}" for o in plan.ops if o.op != "proposal"]
     lines += [f"  proposed {_quoted(o)}: {o.reason}" for o in plan.proposed]
     lines += [f"  left out {_quoted(o)}: {o.reason}" for o in plan.rejected]
@@ -114,7 +111,7 @@ def applied_text(plan: Plan, changes: Sequence[Change], applied: Applied | None 
 
 
 def _op_text(op: Op) -> str:
-    said = op.heading if op.op == "block" else op.text or op.target
+    said = op.heading if op.op == "block" else one_line(op.text) or op.target
     old = op.facts.get("supersedes", "")
     return f"{op.op:<8} {op.path}: {said}{f' (supersedes {old})' if old else ''}"
 
@@ -153,7 +150,7 @@ def status_text(state: dict[str, Any]) -> str:
         f"history     {state['git']}",
     ]
     if state["pending_commits"]:
-        lines.append(f"waiting     {state['pending_commits']} commits, made by the next change")
+        lines.append(f"waiting     {plural(state['pending_commits'], 'commit')}, made by the next change")
     lines += [f"problem     {p['path']}: {p['reason']}" for p in state["problems"]]
     return "\n".join(lines) + "\n\n" + table([("layer", "files", "size"), *layers])
 

@@ -210,7 +210,7 @@ class Workspace:
     def absolute(self, path: str) -> str:
         """The absolute path of a document's relative path. Raises `Refused` for any path that is no document."""
         if not self.is_document(path):
-            raise Refused(f"'{printable(path)}' is no document of this workspace.", "See 'pipimem doctor'.")
+            raise Refused(f"'{printable(path)}' is no document of this workspace.", "See 'pipimem status'.")
         return os.path.join(self.root, *path.split("/"))
 
     def is_document(self, path: str) -> bool:
@@ -249,38 +249,28 @@ class Workspace:
     def channels(self) -> list[Channel]:
         """Every channel, by id. Raises `Unreadable` when their folder cannot be listed."""
         try:
-            return self._list_channels()[0]
+            return self._list_channels(Scan())
         except OSError as error:
             raise Unreadable(
                 f"The folder '{self.channels_folder}' cannot be read: {reason(error, reading=True)}.",
                 "Check its permissions.",
             ) from None
 
-    def _list_channels(self) -> tuple[list[Channel], list[tuple[str, str]]]:
-        """The channels, one for each id, and the folders that are none, with the reason."""
+    def _list_channels(self, scan: Scan) -> list[Channel]:
+        """The channels, one for each id; the folders that are none go into `scan`, with the reason."""
         found: list[Channel] = []
-        left: list[tuple[str, str]] = []
         for name in self._channel_names():
             path = self._channel_path(name)
             folder = os.path.join(self.root, path)
             if name.startswith(".") or not os.path.isdir(folder):
                 continue
             if os.path.islink(folder):
-                left.append((path, FOLDER_LINK))
+                scan.skipped.append((path, FOLDER_LINK))
             elif _odd(name) or not name.strip():
-                left.append((path, ODD_NAME))
+                scan.skipped.append((path, ODD_NAME))
             else:
                 found.append(self._channel(path, name))
-        return self._one_for_each(found, left), left
-
-    def _one_for_each(self, found: Iterable[Channel], left: list[tuple[str, str]]) -> list[Channel]:
-        """A copied folder says it is the same channel: the one whose name says so too wins, the other is reported."""
-        chosen: dict[str, Channel] = {}
-        for channel in sorted(found, key=lambda c: (not same_id(channel_id(os.path.basename(c.path)), c.id), c.path)):
-            first = chosen.setdefault(normalize("NFC", channel.id), channel)
-            if first is not channel:
-                left.append((channel.path, f"says it is the channel '{channel.id}', as '{first.path}' does"))
-        return sorted(chosen.values(), key=lambda c: c.id)
+        return _one_for_each(found, scan)
 
     def _channel_names(self) -> list[str]:
         if self.channels_folder == ".":
@@ -332,7 +322,7 @@ class Workspace:
         if found is not None:
             return found.path
         path = self._channel_path(folder_name(identity))
-        if path in TAKEN or os.path.isdir(os.path.join(self.root, path)) or self._behind_link(path):
+        if path in TAKEN or read_mark(os.path.join(self.root, path))[0] or self._behind_link(path):
             raise Refused(f"The folder '{path}' has another use.", "Move it away, or give the channel another id.")
         return path
 
@@ -359,12 +349,10 @@ class Workspace:
 
     def _scanned_channels(self, scan: Scan) -> list[Channel]:
         try:
-            found, left = self._list_channels()
+            return self._list_channels(scan)
         except OSError as error:
             scan.skipped.append((self.channels_folder, reason(error, reading=True)))
             return []
-        scan.skipped += left
-        return found
 
     def _scan_channel(self, scan: Scan, channel: Channel) -> None:
         try:
@@ -468,12 +456,17 @@ class Workspace:
             raise Unreadable(f"'{printable(path)}' cannot be read: {why}.", "Check the file.") from None
 
     def proposals(self) -> list[str]:
-        """The paths of the proposals that wait for a person, by name."""
+        """The paths of the proposals that wait for a person, by name; one that cannot be read is left out."""
         try:
             names = sorted(os.listdir(os.path.join(self.root, "review")))
         except OSError:
             return []
-        return [f"review/{name}" for name in names if name.endswith(".md") and not name.startswith(".")]
+        paths = [f"review/{name}" for name in names if not name.startswith(".")]
+        return [path for path in paths if self.is_document(path) and self._readable(path)]
+
+    def _readable(self, path: str) -> bool:
+        full = os.path.join(self.root, path)
+        return os.path.isfile(full) and not os.path.islink(full) and os.access(full, os.R_OK)
 
     def locks(self, paths: Iterable[str]) -> AbstractContextManager[None]:
         """The locks a change of these paths needs: one per channel, one for the shared layer, in one order.
@@ -487,14 +480,16 @@ class Workspace:
 
         @contextmanager
         def held() -> Iterator[None]:
+            hint = "Nothing was changed."
             try:
                 self.prepare()
                 with locked(own_folder(self.private(), "locks"), names):
                     self.recover()
+                    hint = "What was written before it stays."
                     yield
             except OSError as error:
                 name = printable(str(error.filename or self.root))
-                raise Refused(f"'{name}' cannot be written: {reason(error)}.", "Nothing was changed.") from None
+                raise Refused(f"'{name}' cannot be written: {reason(error)}.", hint) from None
 
         return held()
 
@@ -551,6 +546,16 @@ class Workspace:
         ignore = os.path.join(own_folder(self.root, PRIVATE, mode=0o777), ".gitignore")
         if not os.path.exists(ignore):
             write_private(ignore, read_data("templates/gitignore"), mode=0o644)
+
+
+def _one_for_each(found: Iterable[Channel], scan: Scan) -> list[Channel]:
+    """A copied folder says it is the same channel: the one whose name says so too wins, the other is a copy."""
+    chosen: dict[str, Channel] = {}
+    for channel in sorted(found, key=lambda c: (not same_id(channel_id(os.path.basename(c.path)), c.id), c.path)):
+        first = chosen.setdefault(normalize("NFC", channel.id), channel)
+        if first is not channel:
+            scan.remarks.append((channel.path, f"says it is the channel '{channel.id}', as '{first.path}' does"))
+    return sorted(chosen.values(), key=lambda c: c.id)
 
 
 def _check_state(change: Change, links: int) -> None:

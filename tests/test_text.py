@@ -50,7 +50,7 @@ def test_public_names_resolve_and_importing_the_package_loads_nothing() -> None:
     for name in pipimem.__all__:
         assert getattr(pipimem, name) is not None
     with pytest.raises(AttributeError):
-        _ = pipimem.nonsense  # type: ignore[attr-defined]
+        _ = pipimem.nonsense
     code = "import sys, pipimem; print(sorted(m for m in sys.modules if m.startswith('pipimem.')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout.strip() == b"[]"

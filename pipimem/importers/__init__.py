@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 GROUP = "pipimem.importers"
 HEAD = 64 * 1024
+BROKEN = ("not JSON", "half a line", "too long", "not a record", "not a message")
 LINE_LIMIT = 8 * 1024 * 1024
 
 

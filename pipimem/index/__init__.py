@@ -35,19 +35,20 @@ if TYPE_CHECKING:
 TRUST = 2.0
 """Seconds for which an open index believes its last look at the files (design §4)."""
 
-PATIENCE, SHORT_PATIENCE = 30.0, 0.3
-"""Seconds of waiting for another writer: where nothing can be done without, and where an answer can."""
+PATIENCE, PURGE_PATIENCE, SHORT_PATIENCE = 30.0, 5.0, 0.3
+"""Seconds of waiting for another writer: where nothing can be done without, where the index may as well be made anew,
+and where an answer can do without."""
 
 NO_FULL_TEXT = "this Python's SQLite has no full text (FTS5)"
 BUSY = "another process is writing it"
 __all__ = ["Hit", "Index", "Scope"]
 
 
-class _NoFullText(Exception):
+class _NoFullText(Unreadable):
     """There can be no index here."""
 
 
-class _Unwritable(Exception):
+class _Unwritable(Unreadable):
     """The index cannot be written now, and why."""
 
 
@@ -67,6 +68,7 @@ class Index:
         self.cutter = "none"
         self.tokenizer = ""
         self.documents = 0
+        self.patience = PATIENCE
         self._db: sqlite3.Connection | None = None
         self._at, self._writable, self._inode = "", True, ""
         self._inside, self._in_memory, self._healed = True, False, False
@@ -134,8 +136,7 @@ class Index:
         try:
             db = self.reader(None)
         except (_NoFullText, _Unwritable, Refused) as error:
-            reason = getattr(error, "message", str(error)).rstrip(".")
-            entries = self._plainly(lambda files: files.entries(), Scope(), reason)
+            entries = self._plainly(lambda files: files.entries(), Scope(), error.message.rstrip("."))
             kinds = [hit.kind for hit in entries]
             return {kind: kinds.count(kind) for kind in kinds}, list(self.skipped)
         counts = db.execute("SELECT kind, count(*) FROM passages WHERE entry GROUP BY kind ORDER BY 2 DESC, 1")
@@ -261,7 +262,10 @@ class Index:
         if at != (self._at, self._writable):
             self.close()
             self._at, self._writable = at
-        self._db = self._db or self._open()
+        if self._db is None:
+            self._db = self._open()
+            if self._writable:
+                self.place.remember(self._at)
         return self._db
 
     def _open(self) -> sqlite3.Connection:
@@ -298,7 +302,7 @@ class Index:
             self._at, self._writable = self.place.find(inside=False)
         self.place.make_dictionary()
         try:
-            self._write(self.workspace.scan(), Wish(), PATIENCE)
+            self._write(self.workspace.scan(), Wish(), self.patience)
         except _Unwritable as error:
             if str(error) == BUSY:
                 raise
@@ -321,7 +325,7 @@ class Index:
             self._db = None
         try:
             self.skipped = self._write(scan, Wish(channels, again=again), SHORT_PATIENCE).skipped
-        except (_Unwritable, Unreadable, Refused):
+        except (Unreadable, Refused):
             return False
         return True
 
@@ -341,7 +345,7 @@ class Index:
             self._say(f"The index '{self._at}' is unusable ({reason}) and cannot be mended there; another is used.")
             return
         try:
-            with upkeep.turn(os.path.dirname(self._at), PATIENCE):
+            with upkeep.turn(os.path.dirname(self._at), self.patience):
                 self._set_aside(self._inode or schema.place(self._at), reason)
         except OSError as error:
             raise Unreadable(f"The index '{self._at}' is damaged: {error}.", "Delete '.pipimem/cache'.") from None
@@ -362,8 +366,13 @@ class Index:
         self._at, self._writable = self.place.find()
         if not self._writable:
             self._at, self._writable = self.place.find(inside=False)
+        if self._at == MEMORY:
+            raise Refused(
+                "The index cannot be kept: neither the workspace nor the user's cache can be written.",
+                "Check their permissions; searching works without.",
+            )
         self.place.make_dictionary(thorough=rebuild)
-        patience = PATIENCE if everything or rebuild else SHORT_PATIENCE
+        patience = self.patience if everything or rebuild else SHORT_PATIENCE
         try:
             return self._write(scan, Wish(everything=everything, rebuild=rebuild), patience)
         except _NoFullText:
@@ -416,7 +425,7 @@ class Index:
 
         cutting = self._cutting(scan)
         diff = sync(db, self._at, self.workspace, scan, cutting.cut, wish)
-        self.tokenizer = f"porter + {cutting.source}"
+        self.tokenizer = " + ".join(["porter", *cutting.sources])
         self.documents = db.execute("SELECT count(*) FROM documents").fetchone()[0]
         return diff
 
@@ -438,29 +447,32 @@ class Index:
     def purge(self) -> None:
         """Makes what was deleted unreadable in every index file, not only unreachable.
 
-        Other versions' and damaged files are deleted, and the index itself when it cannot be cleaned now.
+        Files of other versions and places and damaged ones are deleted, and the index when it cannot be cleaned now.
         """
         from pipimem.index import upkeep
 
         self.close()
-        for inside in (True, False):
-            at, writable = self.place.find(inside=inside)
-            if at != MEMORY and writable and os.path.isdir(os.path.dirname(at)):
-                upkeep.delete(*upkeep.others(at))
-                self._clean(at)
+        self._at, self._writable = self.place.find()
+        for path in {self._at, self.place.find(inside=False)[0]} - {MEMORY}:
+            upkeep.delete(*upkeep.others(path))
+            if path != self._at:
+                upkeep.delete(*upkeep.files(path))
+        if self._writable and os.path.exists(self._at) and not self._clean():
+            upkeep.delete(*upkeep.files(self._at))
 
-    def _clean(self, path: str) -> None:
+    def _clean(self) -> bool:
         from pipimem.index import upkeep
+        from pipimem.index.sync import Wish
 
+        patience = min(self.patience, PURGE_PATIENCE)
         try:
-            with upkeep.turn(os.path.dirname(path), SHORT_PATIENCE):
-                clean = not os.path.exists(path) or upkeep.scrub(path, PATIENCE)
+            self._write(self.workspace.scan(), Wish(), patience)
+            with upkeep.turn(os.path.dirname(self._at), patience) as left:
+                return upkeep.scrub(self._at, left)
         except Refused:
-            return
-        except (OSError, sqlite3.Error, schema.Damaged):
-            clean = False
-        if not clean:
-            upkeep.delete(path, path + "-wal", path + "-shm")
+            return True  # another program's file holds nothing of ours
+        except (Unreadable, OSError, sqlite3.Error, schema.Damaged):
+            return False
 
 
 def _translated(error: Exception) -> Exception:

@@ -6,6 +6,8 @@ Each word of the query that stands in the passage counts by how telling it is, l
 
 from __future__ import annotations
 
+import re
+
 from pipimem.index import words
 
 TYPE_CHECKING = False
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from pipimem.index.search import Hit
 
 ENDINGS = ("ations", "ation", "ments", "ment", "ings", "ing", "ies", "ed", "es", "ly", "er", "y", "s", "e")
+WORD = r"\w+"
 COMMON = 40
 COUNTED = 1000
 MOST_WORDS = 48
@@ -23,19 +26,35 @@ MOST_WORDS = 48
 
 def weigh(db: sqlite3.Connection, query: words.Query, hits: Sequence[Hit]) -> None:
     """Sets each hit's `evidence` signal: the sum over matched query words of specificity / (1 + passages / 40)."""
-    asked = query.words[:MOST_WORDS]
-    texts = [" ".join([*hit.heading, hit.text]) for hit in hits]
-    spaced = [{stem(w) for w in words.terms(text, _uncut)[0]} for text in texts]
-    folded = [words.fold(text) for text in texts]
+    asked = [(word, beginning(word)) for word in query.words[:MOST_WORDS]]
     counts: dict[str, float] = {}
-    for hit, stems, text in zip(hits, spaced, folded, strict=True):
+    for hit in hits:
+        text = spread(" ".join([*hit.heading, hit.text]))
         total = 0.0
-        for word in asked:
-            if stem(word) in stems or (not word.isascii() and word in text):
+        for word, start in asked:
+            if start in text:
                 if word not in counts:
                     counts[word] = specificity(word) / (1 + _passages(db, word) / COMMON)
                 total += counts[word]
         hit.signals["evidence"] = round(total, 3)
+
+
+def spread(text: str) -> str:
+    """`text` folded, words between single spaces, `-` and `_` gone as in the index's identifiers, then the same with
+    them as spaces: what `beginning` is looked for in.
+    """
+    folded = words.fold(text)
+    whole = folded.replace("-", "").replace("_", "")
+    return f" {' '.join(re.findall(WORD, whole))} {' '.join(re.findall(WORD, folded.replace('_', ' ')))} "
+
+
+def beginning(word: str) -> str:
+    """What of a query's word must stand in a passage: a Latin word's stem at a word's start, a short one whole, a Han
+    word anywhere. Rougher than the full text's own stemming, which ranks.
+    """
+    if not word.isascii():
+        return word
+    return f" {stem(word)}" if len(word) > 3 else f" {word} "
 
 
 def specificity(word: str) -> float:
@@ -51,15 +70,11 @@ def specificity(word: str) -> float:
 
 
 def stem(word: str) -> str:
-    """A rough stem, for comparing two words only; ranking uses the full text's own."""
+    """A rough stem: the word without its ending, three letters at least."""
     for ending in ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word[: -len(ending)]
     return word
-
-
-def _uncut(runs: Sequence[str]) -> list[list[str]]:
-    return [[] for _ in runs]
 
 
 def _passages(db: sqlite3.Connection, word: str) -> int:

@@ -30,6 +30,7 @@ class Place:
         self.workspace = workspace
         self._memo: dict[str, Any] = {}
         self._config: object = None
+        self._is_news = False
 
     def find(self, *, inside: bool = True) -> tuple[str, bool]:
         """Where the index is or would be made, and whether it can be written there.
@@ -50,17 +51,22 @@ class Place:
 
     def name(self) -> str:
         """The index's file name."""
+        return str(self._known()["name"])
+
+    def _known(self) -> dict[str, Any]:
+        """The names of the index and of the dictionary database, and what they depend on."""
         if self._config is not self.workspace.config:
             self._memo, self._config = self._remembered(), self.workspace.config
-        if not self._memo or self._memo["stamps"] != self._stamps(self._memo["dictionary"]):
+        if not self._memo or self._memo["stamps"] != self._stamps(self._memo["source"]):
             from pipimem.index import chinese
 
             self.workspace.trust()
-            dictionary = chinese._dict_txt()
-            stamps = self._stamps(dictionary)
-            self._memo = {"name": f"index-{self.fingerprint()}.sqlite3", "dictionary": dictionary, "stamps": stamps}
-            self._config = self.workspace.config
-        return str(self._memo["name"])
+            self._config, source = self.workspace.config, chinese._dict_txt()
+            stamps = self._stamps(source)
+            name = f"index-{self.fingerprint()}.sqlite3"
+            self._memo = {"name": name, "dictionary": chinese.dictionary_name(), "source": source, "stamps": stamps}
+            self._is_news = True
+        return self._memo
 
     def fingerprint(self) -> str:
         """What decides how files become rows: schema, word function, dictionary, user lexicon, safety rules."""
@@ -85,11 +91,10 @@ class Place:
 
     def _stamps(self, dictionary: str) -> list[str]:
         """What changes whenever the fingerprint does, except for the settings, which have a signature of their own."""
-        from pipimem import safety
-
-        code = f"{schema.TABLES}{words.FORMAT} {safety.VERSION}"
-        files = (os.path.join(os.path.dirname(__file__), "chinese.py"), dictionary, self._lexicon_path())
-        return [digest(code.encode(), 6), *map(_stamp, files)]
+        here = os.path.dirname(__file__)
+        code = (os.path.join(here, "chinese.py"), os.path.join(os.path.dirname(here), "safety", "__init__.py"))
+        made = digest(f"{schema.TABLES}{words.FORMAT}".encode(), 6)
+        return [made, *map(_stamp, (*code, dictionary, self._lexicon_path()))]
 
     def _memo_path(self) -> str:
         return self.workspace.private("cache", "config.json")
@@ -103,16 +108,20 @@ class Place:
         try:
             with open(self._memo_path(), "rb") as file:
                 memo = json.load(file)["index"]
-            name, dictionary, stamps = (memo[key] for key in ("name", "dictionary", "stamps"))
+            names = [memo[key] for key in ("name", "dictionary", "source")]
         except (OSError, ValueError, KeyError, TypeError):
             return {}
-        good = isinstance(name, str) and name.startswith("index-") and "/" not in name and isinstance(dictionary, str)
-        return {"name": name, "dictionary": dictionary, "stamps": stamps} if good else {}
+        plain = all(isinstance(name, str) for name in names) and not any("/" in name for name in names[:2])
+        return memo if plain and isinstance(memo.get("stamps"), list) else {}
 
     def remember(self, path: str) -> None:
-        """Keeps the settings, and the name of the index at `path`, for the next process. A failure costs only time."""
-        if os.path.dirname(path) != os.path.dirname(self._memo_path()):
+        """Keeps what was found out about the index at `path` and the settings for the next process.
+
+        A failure costs only time.
+        """
+        if not self._is_news or os.path.dirname(path) != os.path.dirname(self._memo_path()):
             return
+        self._is_news = False
         import json
 
         from pipimem.config import remember
@@ -121,8 +130,7 @@ class Place:
         stored = json.loads(remember(self.workspace.config, self.workspace.root))
         data = json.dumps({**stored, "index": self._memo}, ensure_ascii=False).encode("utf-8")
         try:
-            if _read(self._memo_path()) != data:
-                write_private(self._memo_path(), data)
+            write_private(self._memo_path(), data)
         except OSError:
             return
 
@@ -134,9 +142,7 @@ class Place:
 
     def dictionaries(self) -> list[str]:
         """Where it may be: in the user's cache, else in the workspace's."""
-        from pipimem.index import chinese
-
-        name = chinese.dictionary_name()
+        name = self._known()["dictionary"]
         return [os.path.join(folder, name) for folder in (cache_folder(), self.workspace.private("cache"))]
 
     def make_dictionary(self, *, thorough: bool = False) -> None:
@@ -187,11 +193,3 @@ def _stamp(path: str) -> str:
     except OSError:
         return "-"
     return f"{found.st_size}.{found.st_mtime_ns}.{found.st_ctime_ns}.{found.st_ino}"
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return b""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pipimem.errors import Unreadable
 from pipimem.index import words
 from pipimem.index.fresh import BINARY
-from pipimem.index.search import Hit, Scope, passage_text, without_words
+from pipimem.index.search import OUTDATED, Hit, Scope, passage_text, without_words
 from pipimem.index.sync import passages
 
 TYPE_CHECKING = False
@@ -34,8 +34,9 @@ class Files:
             raise without_words()
         hits = []
         for hit, heading in self._hits(scope):
-            hit.score = _score(query, f"{heading}\n{hit.text}")
-            hit.signals = {"text": hit.score, "evidence": hit.score}
+            matched = _score(query, f"{heading}\n{hit.text}")
+            hit.score = matched * (OUTDATED if hit.superseded else 1)
+            hit.signals = {"text": matched, "evidence": matched}
             if hit.score:
                 hits.append(hit)
         return sorted(hits, key=lambda hit: (-hit.score, hit.path, hit.start))[:limit]

@@ -18,10 +18,16 @@ if TYPE_CHECKING:
 
 WEIGHTS = (4.0, 1.0, 0.5)
 OUTDATED = 0.5
+"""What a superseded entry's score is worth: it may still be looked for, below what replaced it."""
+
 ROWS = 24
 """A passage's row is its document's id, shifted by so many bits, plus its number: a file of 50 MB has fewer."""
 SPARE = 20
 """Rows fetched above the limit: for texts that changed meanwhile, and for what quoted phrases bring up."""
+
+LARGE, COMMON, ENOUGH, FEW = 50_000, 3_000, 300, 50
+"""Passages from which on rare words select; rows from which on a word is common; rows that are enough to rank, and too
+few. Measured on 100,000 sections: 31 ms a query become 6, and no fact of the benchmark is lost (docs/benchmarks.md)."""
 
 
 class Scope:
@@ -145,50 +151,84 @@ def search(
     """The best `limit` passages for `query`, and the paths whose text is no longer what was indexed.
 
     The score is BM25 over heading, words and character pairs (weights 4, 1, 0.5: `docs/benchmarks.md`), halved for an
-    entry that another one supersedes; more is better, passages with a quoted phrase come first, and equals stand in the order of path and place. A passage is given only while its bytes have the digest
-    that was scanned.
+    entry that another one supersedes; more is better. Passages with a quoted phrase come first, and equals stand in
+    the order of path and place. A passage is given only while its bytes have the digest that was scanned.
     """
-    match = words.match(query)
-    if not match:
-        return [], []
-    hits, changed = [], []
-    for row in _ranked(db, match, scope, limit + SPARE):
+    ranked: list[tuple[float, Hit]] = []
+    changed, current = [], 0
+    for row in _ranked(db, query, scope, limit):
         hit = Hit(row)
-        hit.signals["text"] = round(-row[18], 4)
-        hit.score = round(hit.signals["text"] * (OUTDATED if hit.superseded else 1), 4)
-        if _fill(hit, read, row[17]):
-            hits.append(hit)
-        else:
+        score = -row[18] * (OUTDATED if hit.superseded else 1)
+        hit.signals["text"], hit.score = round(-row[18], 4), round(score, 4)
+        if not _fill(hit, read, row[17]):
             changed.append(hit.path)
-        if not query.phrases and sum(not h.superseded for h in hits) >= limit:
+            continue
+        ranked.append((score, hit))
+        current += not hit.superseded
+        if current >= limit and not query.phrases:
             break
-    hits.sort(key=lambda hit: (-_phrases_in(hit, query) if query.phrases else 0, -hit.score))
-    return hits[:limit], changed
+    ranked.sort(key=lambda pair: (-_phrases_in(pair[1], query) if query.phrases else 0, -pair[0]))
+    return [hit for _, hit in ranked[:limit]], changed
 
 
-def _ranked(db: sqlite3.Connection, match: str, scope: Scope, limit: int) -> list[tuple[Any, ...]]:
-    """The best rows: ranked without looking at their columns, which would cost ten times as much."""
+def _ranked(db: sqlite3.Connection, query: words.Query, scope: Scope, limit: int) -> list[tuple[Any, ...]]:
+    """The best rows and some more: ranked without looking at their columns, which would cost ten times as much."""
+    match = _expression(db, query)
+    if not match:
+        return []
     columns, first = _columns(scope)
     inner, values = _ranking(scope)
     sql = (
         f"SELECT {columns}, t.s FROM ({inner}) t JOIN passages p ON p.id = t.id JOIN documents d ON d.id = p.document"
         " ORDER BY t.s, d.path, p.start LIMIT ?"
     )
-    for most in (limit + 1, -1):
-        rows = db.execute(sql, (*first, match, *values, most, limit + 1)).fetchall()
-        # A tie at the edge was cut by row number, which depends on the history of the index; then all are fetched.
-        if len(rows) <= limit or most < 0 or rows[-1][18] != rows[limit - 1][18]:
+    most = limit + SPARE
+    rows = db.execute(sql, (*first, match, *values, most, most)).fetchall()
+    # Which of equals at the edge are in was decided by row number, and so by the history of the index. Where one of
+    # them may come up to the first `limit`, all are fetched and the files decide.
+    if len(rows) == most and rows[-1][18] == rows[-1 if query.phrases else limit - 1][18]:
+        rows = db.execute(sql, (*first, match, *values, -1, most)).fetchall()
+    return rows
+
+
+def _expression(db: sqlite3.Connection, query: words.Query) -> str:
+    """What FTS5 is asked for: any word of the query. In a large index rare words select, and the common ones only rank.
+
+    So the cost does not grow with the rows a common word matches. What selects counts twice, for FTS5 cannot do
+    otherwise.
+    """
+    match = words.match(query)
+    size = db.execute("SELECT value FROM meta WHERE key = 'passages'").fetchone()
+    if not match or size is None or int(size[0]) < LARGE:
+        return match
+    terms = [words.Query([word]) for word in query.words] + [words.Query((), [pair]) for pair in query.pairs]
+    asked = [words.match(term) for term in terms[: words.MAX_TERMS]]
+    chosen, rows = [], 0
+    for count, term in sorted((_rows(db, term), term) for term in asked):
+        if count >= COMMON or rows >= ENOUGH:
             break
-    return rows[:limit]
+        chosen.append(term)
+        rows += count
+    return f"({' OR '.join(chosen)}) AND ({match})" if rows >= FEW else match
+
+
+def _rows(db: sqlite3.Connection, match: str) -> int:
+    """How many rows match, counted until they are common."""
+    return int(
+        db.execute("SELECT count(*) FROM (SELECT 1 FROM f WHERE f MATCH ? LIMIT ?)", (match, COMMON)).fetchone()[0]
+    )
 
 
 def _ranking(scope: Scope) -> tuple[str, list[Any]]:
     where, values = scope.documents()
+    within = "IN"
+    if not values and scope.shared:  # everything: the few that are not in it are looked up faster
+        within, where = "NOT IN", f"NOT ({where})"
     passages, more = scope.passages()
     join = "JOIN passages p ON p.id = f.rowid " if passages else ""
     return (
         f"SELECT f.rowid AS id, bm25(f, {', '.join(map(str, WEIGHTS))}) AS s FROM f {join}WHERE f MATCH ?"
-        f" AND (f.rowid >> {ROWS}) IN (SELECT d.id FROM documents d WHERE {where})"
+        f" AND (f.rowid >> {ROWS}) {within} (SELECT d.id FROM documents d WHERE {where})"
         f"{' AND ' + passages if passages else ''} ORDER BY s LIMIT ?"
     ), [*values, *more]
 
@@ -211,12 +251,32 @@ def _fill(hit: Hit, read: Callable[[str, int, int], bytes], mark: str) -> bool:
 def passage_text(raw: bytes, *, entry: bool) -> str:
     """A passage as a person reads it; of an entry marker and comment are off, continuation lines as they stand."""
     text = scrub(decode(raw)).strip()
-    if not entry:
-        return text
-    from re import sub
+    return _without_comments(_without_marker(text)).strip() if entry else text
 
-    text = sub(r"\A(?:[-*+]|\d{1,9}[.)])[ \t]+", "", text)
-    return sub(r"[ \t]*<!--\s*(?:id:)?m-[0-9a-f]{8}[^>]*-->", "", text).strip()
+
+def _without_marker(text: str) -> str:
+    digits = len(text) - len(text.lstrip("0123456789"))
+    sign, space = text[digits : digits + 1], text[digits + 1 : digits + 2]
+    if sign and sign in (".)" if digits else "-*+") and digits < 10 and space in (" ", "\t"):
+        return text[digits + 1 :].lstrip(" \t")
+    return text
+
+
+def _without_comments(text: str) -> str:
+    """Takes out the comments that hold an entry's facts; compiling a pattern would cost as much as the query."""
+    at = text.find("<!--")
+    while at >= 0:
+        end = text.find(">", at)
+        inner = text[at + 4 : end].lstrip().removeprefix("id:")
+        if end > 0 and text[at:end].endswith("--") and inner[:2] == "m-" and _is_id(inner[2:10]):
+            before = text[:at].rstrip(" \t")
+            text, at = before + text[end + 1 :], len(before) - 4
+        at = text.find("<!--", at + 4)
+    return text
+
+
+def _is_id(text: str) -> bool:
+    return len(text) == 8 and not text.strip("0123456789abcdef")
 
 
 def by_ref(

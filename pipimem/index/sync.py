@@ -122,9 +122,9 @@ class Cutting:
         self._left = self.LITTLE
 
     @property
-    def source(self) -> str:
-        """What cut last, for people to see."""
-        return self._cutter.source if self._cutter else "no Chinese"
+    def sources(self) -> list[str]:
+        """What cut last, for people to see; nothing where there was no Chinese to cut."""
+        return [self._cutter.source] if self._cutter else []
 
     def cut(self, runs: Sequence[str]) -> list[list[str]]:
         """The words of each run."""
@@ -166,6 +166,8 @@ class _Taking:
         for path, document in todo.items():
             self.take(document, have.get(path), anew=path in wish.again)
         self.diff.skipped = list(self.skipped.items())
+        if wish.rebuild or not self.diff.empty:
+            self.db.execute("REPLACE INTO meta SELECT 'passages', count(*) FROM passages")
         if wish.everything:
             self.count()
 

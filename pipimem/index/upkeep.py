@@ -102,21 +102,26 @@ def set_aside(path: str, seen: str) -> str:
     except OSError:
         return ""
     name = f"{path}.damaged-{os.urandom(3).hex()}"
-    for suffix in ("", "-wal", "-shm"):
-        if os.path.lexists(path + suffix):
-            os.replace(path + suffix, name + suffix)
+    for old, new in zip(files(path), files(name), strict=True):
+        if os.path.lexists(old):
+            os.replace(old, new)
     return name
+
+
+def files(path: str) -> tuple[str, str, str]:
+    """The index at `path` with its side files."""
+    return path, path + "-wal", path + "-shm"
 
 
 def others(path: str) -> list[str]:
     """The indexes of other versions and the damaged ones beside `path`, with their side files."""
-    folder, name = os.path.split(path)
+    folder = os.path.dirname(path)
     try:
         names = os.listdir(folder)
     except OSError:
         return []
-    ours = (name, f"{name}-wal", f"{name}-shm")
-    return [os.path.join(folder, n) for n in names if n.startswith("index-") and ".sqlite3" in n and n not in ours]
+    found = [os.path.join(folder, name) for name in names if name.startswith("index-") and ".sqlite3" in name]
+    return [other for other in found if other not in files(path)]
 
 
 def sweep(path: str, now: float) -> None:
@@ -124,18 +129,18 @@ def sweep(path: str, now: float) -> None:
     for other in others(path):
         try:
             found = os.stat(other)
-            if now - max(found.st_mtime, found.st_atime) > UNUSED:
-                os.unlink(other)
         except OSError:
             continue
+        if now - max(found.st_mtime, found.st_atime) > UNUSED:
+            delete(other)
 
 
 def delete(*paths: str) -> None:
-    """Deletes files that may be deleted at any time; one that is gone already is no failure."""
+    """Deletes files that may be deleted at any time, as far as that is possible."""
     for path in paths:
         try:
             os.unlink(path)
-        except FileNotFoundError:
+        except OSError:
             continue
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pipimem.index import Hit
 
 CANDIDATES = 30
-# The least text score beside the best candidate's. On the sample workspace 0.4 halves what is recalled (7.0 → 3.6 passages)
-# and every judged answer is still there; it compares passages, so a long message loses nothing.
+# The least text score beside the best candidate's. On the sample workspace 0.4 halves what is recalled (7.0 → 3.6
+# passages) and every judged answer is still there; it compares passages, so a long message loses nothing.
 FAR_BEHIND = 0.4
 __all__ = ["Clock", "Item", "Recall", "Route", "recall", "route"]
 
@@ -70,7 +70,7 @@ def recall(
             passed.append(hit)
     passed.sort(key=lambda h: (-h.score, h.path, h.start))
     items, left_out = pack(passed, way.budget)
-    result = Recall(way.reason if items else "nothing in memory has enough evidence", trace)
+    result = Recall(way.reason if items else _why_nothing(passed, refused), trace)
     result.items, result.text = items, block(items)
     result.tokens = tokens(result.text)
     result.omitted = [(hit.ref, reason) for hit, reason in left_out] + refused
@@ -81,6 +81,15 @@ def recall(
         packed=[i.hit.ref for i in items],
     )  # fmt: skip
     return result
+
+
+def _why_nothing(passed: Sequence[Hit], refused: Sequence[tuple[str, str]]) -> str:
+    if passed:
+        return "nothing fits the budget"
+    reasons = {reason for _, reason in refused if not reason.startswith(("evidence", "text"))}
+    return (
+        f"what was found may not be recalled: {'; '.join(sorted(reasons))}" if reasons else "nothing in memory matches"
+    )
 
 
 def _candidates(way: Route, search: Callable[[str, int], list[Hit]]) -> list[Hit]:

@@ -38,9 +38,9 @@ def when(stamp: str) -> datetime | None:
 def resolve(text: str, said: date) -> str:
     """`text` with every relative day replaced by its ISO date, counted from the day it was said.
 
-    Only days a calendar settles: "tomorrow", "in two days", "next Tuesday", 明天, 下周二, 上个月六号. "next Tuesday" and
-    下周二 are the Tuesday of the following Monday-to-Sunday week, "by Friday" and "this Friday" the first one from that day
-    on; a weekday without such a word is left as it is.
+    Only days a calendar settles: "tomorrow", "in two days", "next Tuesday", 明天, 下周二, 上个月六号. "next Tuesday"
+    and 下周二 are the Tuesday of the following Monday-to-Sunday week, "by Friday" and "this Friday" the first one from
+    that day on; a weekday without such a word is left as it is.
     """
     for pattern, day in _RULES:
         text = pattern.sub(lambda m, day=day: _written(day(m, said), m), text)  # type: ignore[misc]
