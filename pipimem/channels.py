@@ -86,7 +86,7 @@ def folder_name(identity: str) -> str:
 
 
 def _kept(c: str, *, first: bool) -> str:
-    plain = c.casefold() == c and c.upper().lower() == c and c not in FILLERS and (c.isalnum() or c in "._-")
+    plain = c.upper().lower() == c and c not in FILLERS and (c.isalnum() or c in "._-")
     if plain and not (first and c in ".-"):
         return c
     return "".join(f"%{b:02X}" for b in c.encode("utf-8"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from unicodedata import normalize
 
@@ -52,6 +53,20 @@ def test_no_two_of_the_hard_ids_share_a_folder() -> None:
     ids = [*HARD, *VALID, *(p["nfc"] for p in NAMES["pairs"]), *NAMES["no_letters"]]
     different = {normalize("NFC", identity) for identity in ids}
     assert len({folded(folder_name(identity)) for identity in ids}) == len(different)
+
+
+def test_no_two_letters_anywhere_in_unicode_fold_onto_one_folder() -> None:
+    letters = [c for c in map(chr, range(sys.maxunicode + 1)) if c.isalnum() and normalize("NFC", c) == c]
+    cased = [c for c in letters if {c.lower(), c.upper(), c.casefold(), normalize("NFD", c)} != {c}]
+    names = [folder_name(c) for c in cased]
+    assert len(cased) > 10_000
+    for fold in (folded, lambda name: normalize("NFD", name).lower(), lambda name: normalize("NFD", name).upper()):
+        assert len({fold(name) for name in names}) == len(names)
+
+
+@pytest.mark.parametrize("identity", ["con", "CON", "nul", "aux.txt", "com1", "lpt9.md", "con."])
+def test_no_folder_has_a_name_some_systems_keep_for_themselves(identity: str) -> None:
+    assert folder_name(identity).split(".")[0] not in ("con", "nul", "aux", "com1", "lpt9")
 
 
 @settings(max_examples=400, deadline=None)

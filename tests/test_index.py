@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 import pipimem
 import pipimem.index.schema
 from pipimem.errors import Refused, Unreadable
-from pipimem.index import Hit
+from pipimem.index import Hit, upkeep
 from pipimem.memory import Memory
 from tests.conftest import case, run, run_as_nobody, snapshot, write
 
@@ -177,6 +177,19 @@ def test_a_deleted_cache_changes_no_answer_of_the_sample_workspace(sample: Path)
     assert answers(sample, queries) == before
 
 
+def test_equals_stand_in_the_order_of_the_files_whatever_happened_to_the_index(make: Callable[..., Memory]) -> None:
+    names = [f"memory/{n:02}.md" for n in range(60)]
+    with make(dict.fromkeys(names, "the lantern, 灯笼\n")) as memory:
+        root = Path(memory.workspace.root)
+        memory.index()
+        for name in (*names[:2], names[7], *names[20:30]):
+            write(root, {name: "the lantern, 灯笼\n\n"})  # taken anew, to the end of the index
+        memory.index()
+        for limit in (1, 5, 30, 100):
+            assert [hit.path for hit in memory.search("lantern", limit=limit)] == names[:limit]
+            assert [hit.path for hit in memory.search('"灯笼"', limit=limit)] == names[:limit]
+
+
 # Freshness
 
 NOTE = "# Note\n\nThe lantern hangs in shed {}.\n"
@@ -276,9 +289,9 @@ def test_a_second_edit_within_one_tick_of_the_clock_is_seen(
             real = getattr(os, look)
             monkeypatch.setattr(os, look, lambda p, r=real, **kw: frozen if str(p).endswith("a.md") else r(p, **kw))
         assert memory.search("lantern")[0].text.endswith("shed 1.")
-    (root / "memory/a.md").write_text(NOTE.format(2))
+    (root / "memory/a.md").write_text(NOTE.format(1).replace("lantern", "灯笼a"))
     with pipimem.open(str(root)) as memory:
-        assert [hit.text for hit in memory.search("lantern")] == ["The lantern hangs in shed 2."]
+        assert [hit.text for hit in memory.search("灯笼")] == ["The 灯笼a hangs in shed 1."]
 
 
 def test_a_renamed_folder_moves_its_passages(make: Callable[..., Memory]) -> None:
@@ -651,6 +664,31 @@ def test_what_nobody_used_for_thirty_days_is_swept_away(make: Callable[..., Memo
     assert [name for name in names if (cache / name).exists()] == ["index-2.sqlite3"]
 
 
+def test_a_good_file_that_took_a_damaged_ones_place_is_not_set_aside(tmp_path: Path) -> None:
+    path, keep = tmp_path / "index-0.sqlite3", tmp_path / "keep"
+    path.write_text("damaged")
+    inode = str(path.stat().st_ino)
+    path.rename(keep)  # another process was quicker, and its new file is here already
+    path.write_text("good")
+    assert upkeep.set_aside(str(path), inode) == ""
+    assert path.read_text() == "good"
+    assert upkeep.set_aside(str(path), str(path.stat().st_ino)).startswith(str(path))
+    assert not path.exists()
+
+
+def test_an_index_that_vanishes_under_an_open_memory_comes_back_whole(make: Callable[..., Memory]) -> None:
+    others = {f"channels/c{n}/MEMORY.md": f"- {lamp(n)}, 灯笼\n" for n in range(30)}
+    memory = make({**others, "channels/ops/MEMORY.md": "- the rudder, 船舵\n"})
+    assert len(memory.search("船舵", "ops")) == 1
+    root = Path(memory.workspace.root)
+    shutil.rmtree(root / ".pipimem/cache")
+    write(root, {"channels/ops/MEMORY.md": "- the anchor, 船锚\n"})
+    assert memory.search("船舵", "ops") == []
+    assert len(memory.search("船锚", "ops")) == 1
+    memory.close()
+    assert len(answers(root, ["灯笼"])[0]) == 30
+
+
 def test_a_process_killed_while_it_writes_leaves_a_good_index(make: Callable[..., Memory]) -> None:
     with make({f"memory/{n}.md": f"{lamp(n)} in the shed, 灯笼\n" for n in range(5)}) as memory:
         memory.index()
@@ -673,12 +711,12 @@ def test_a_process_killed_while_it_writes_leaves_a_good_index(make: Callable[...
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
+def held(path: Path, first: str = "SELECT 1") -> Iterator[None]:
     """Another process in the middle of writing the index."""
     code = (
         "import sqlite3, sys\n"
         "db = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
-        "db.execute('BEGIN IMMEDIATE'); db.execute(\"INSERT INTO meta VALUES('busy', 'yes')\")\n"
+        f"db.execute('{first}'); db.execute('BEGIN IMMEDIATE'); db.execute(\"INSERT INTO meta VALUES('busy', 'yes')\")\n"
         "print('held', flush=True); sys.stdin.read(); db.execute('ROLLBACK')\n"
     )
     with subprocess.Popen(
@@ -716,6 +754,18 @@ def test_a_locked_index_stops_neither_searching_nor_writing(make: Callable[..., 
     assert (done.code, done.json["stale"]) == (0, False)
 
 
+def test_an_index_that_cannot_even_be_read_now_is_done_without(make: Callable[..., Memory]) -> None:
+    with make({"channels/ops/MEMORY.md": "# M\n\n- a lantern, 灯笼\n"}) as memory:
+        memory.index()
+    root = Path(memory.workspace.root)
+    with held(index_file(root), "PRAGMA locking_mode = EXCLUSIVE"):
+        for command in (["search", "灯笼"], ["add", "--channel", "ops", "a rudder, 船舵"]):
+            done = run("-w", root, *command)
+            assert (done.code, "is locked" in done.err) == (0, False), done.err
+            assert "another process is writing it" in done.err
+    assert run("-w", root, "search", "船舵").err == ""
+
+
 def test_an_explicit_index_says_that_another_process_writes(make: Callable[..., Memory]) -> None:
     memory = make({"memory/a.md": "a lantern\n"})
     memory.index()
@@ -741,6 +791,20 @@ def test_the_first_builds_of_three_processes_make_one_whole_index(make: Callable
         assert answer["stale"] is False
         assert b"unusable" not in err
     assert not [p.name for p in (root / ".pipimem/cache").iterdir() if "damaged" in p.name]
+
+
+def test_processes_that_find_the_same_damage_heal_it_once(make: Callable[..., Memory]) -> None:
+    with make({f"memory/{n}.md": f"{lamp(n)} in the shed, 灯笼\n" for n in range(30)}) as memory:
+        memory.index()
+    root = Path(memory.workspace.root)
+    a_text_file(index_file(root))
+    children = [started("-w", root, "search", "灯笼", "--limit", "100", "--json") for _ in range(4)]
+    ends = [child.communicate(timeout=60) for child in children]
+    assert [child.returncode for child in children] == [0] * 4, ends
+    assert [len(json.loads(out)["hits"]) for out, _ in ends] == [30] * 4
+    names = [path.name for path in (root / ".pipimem/cache").iterdir() if "index-" in path.name]
+    assert len([name for name in names if name.endswith(".sqlite3")]) == 1
+    assert len([name for name in names if "damaged" in name]) == 1
 
 
 def test_readers_see_the_old_index_or_the_new_one_never_an_empty_one(make: Callable[..., Memory]) -> None:
@@ -898,7 +962,8 @@ def test_on_a_full_disk_the_index_is_kept_in_memory(make: Callable[..., Memory])
         [sys.executable, "-c", code, "-w", root, "search", "灯笼"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "kept in memory this time" in done.stderr
+    assert "could not be written" in done.stderr
+    assert "made in memory" in done.stderr
     assert run("-w", root, "search", "灯笼").code == 0
 
 
@@ -1055,6 +1120,28 @@ def test_one_bad_file_stops_no_other(make: Callable[..., Memory]) -> None:
         "memory/folder/inside.md",
         "memory/早.md",
     }
+
+
+def test_what_is_no_document_any_more_is_dropped(make: Callable[..., Memory], tmp_path: Path) -> None:
+    files = {f"memory/{name}.md": f"the {name} lantern, 灯笼\n" for name in ("pipe", "link", "twin", "first", "away")}
+    with make({**files, "channels/a/MEMORY.md": "- 灯笼\n", "channels/b/MEMORY.md": "- 灯笼\n"}) as memory:
+        memory.index()
+    root = Path(memory.workspace.root)
+    write(tmp_path, {"outside.md": "the outside lantern, 灯笼\n"})
+    for name in ("pipe", "link", "twin", "away"):
+        (root / f"memory/{name}.md").unlink()
+    os.mkfifo(root / "memory/pipe.md")
+    (root / "memory/link.md").symlink_to(tmp_path / "outside.md")
+    (root / "memory/away.md").symlink_to(tmp_path / "nowhere.md")
+    os.link(root / "memory/first.md", root / "memory/twin.md")
+    write(root, {"channels/b/.channel": "a\n"})
+    with pipimem.open(str(root)) as memory:
+        hits = search(memory, "灯笼")
+        assert not memory.stale
+    assert {hit.path for hit in hits} == {"memory/first.md", "channels/a/MEMORY.md"}
+    lived = passages(root)
+    assert run("-w", root, "index", "--rebuild").code == 0
+    assert passages(root) == lived
 
 
 def test_what_became_unreadable_stays_indexed(make: Callable[..., Memory]) -> None:

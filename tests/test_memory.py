@@ -194,7 +194,9 @@ def test_one_channels_words_are_in_no_answer_for_another(team: Memory) -> None:
     assert run("-w", team.workspace.root, "search", "okapi").code == 0
 
 
-def test_a_missing_file_of_a_channel_is_made_again_by_the_next_write_and_asking_treats_it_as_empty(team: Memory) -> None:
+def test_a_missing_file_of_a_channel_is_made_again_by_the_next_write_and_asking_treats_it_as_empty(
+    team: Memory,
+) -> None:
     folder = Path(team.workspace.root, "channels/dm%3A顾念")
     for name in ("SESSION.md", "HISTORY.md"):
         (folder / name).unlink()

@@ -21,16 +21,19 @@ from pipimem.text import has_han
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
+    from typing import TypeVar
 
     from pipimem.index.chinese import Cutter
     from pipimem.index.fresh import Look
     from pipimem.index.plain import Files
-    from pipimem.index.sync import Cutting, Diff, Wish
+    from pipimem.index.sync import Diff, Wish
     from pipimem.workspace import Scan, Workspace
 
     Cut = Callable[[Sequence[str]], list[list[str]]]
     Found = tuple[list[Hit], list[str]]
+    Facts = tuple[dict[str, int], list[tuple[str, str]]]
     Skipped = list[tuple[str, str]]
+    T = TypeVar("T")
 
 TRUST = 2.0
 """Seconds for which an open index believes its last look at the files (design §4)."""
@@ -72,6 +75,7 @@ class Index:
         self._db: sqlite3.Connection | None = None
         self._at, self._writable, self._inode = "", True, ""
         self._inside, self._in_memory, self._healed = True, False, False
+        self._said: set[str] = set()
         self._looks: dict[tuple[str, ...] | None, tuple[float, bool, Skipped]] = {}
         self._dictionary: Cutter | None = None
 
@@ -92,7 +96,8 @@ class Index:
         return self.place.dictionary()
 
     def _say(self, note: str) -> None:
-        if note not in self.notes:
+        if note not in self._said:
+            self._said.add(note)
             self.notes.append(note)
 
     # Asking
@@ -131,51 +136,59 @@ class Index:
         except Refused:
             return self._plainly(plainly, scope, "")
 
-    def facts(self) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    def facts(self) -> Facts:
         """How many entries there are of each kind, and what is wrong with which document."""
+
+        def ask(db: sqlite3.Connection) -> tuple[Facts, list[str]]:
+            counts = db.execute("SELECT kind, count(*) FROM passages WHERE entry GROUP BY kind ORDER BY 2 DESC, 1")
+            notes = db.execute("SELECT path, note FROM documents WHERE note <> '' ORDER BY path").fetchall()
+            unsafe = db.execute(
+                "SELECT d.path || ':' || p.line, p.verdict || ': never recalled on its own' FROM passages p"
+                " JOIN documents d ON d.id = p.document WHERE p.verdict <> '' ORDER BY 1"
+            )
+            return (dict(counts.fetchall()), notes + unsafe.fetchall()), []
+
+        def plainly(files: Files) -> Facts:
+            kinds = [hit.kind for hit in files.entries()]
+            return {kind: kinds.count(kind) for kind in kinds}, files.skipped
+
         try:
-            db = self.reader(None)
-        except (_NoFullText, _Unwritable, Refused) as error:
-            entries = self._plainly(lambda files: files.entries(), Scope(), error.message.rstrip("."))
-            kinds = [hit.kind for hit in entries]
-            return {kind: kinds.count(kind) for kind in kinds}, list(self.skipped)
-        counts = db.execute("SELECT kind, count(*) FROM passages WHERE entry GROUP BY kind ORDER BY 2 DESC, 1")
-        notes = db.execute("SELECT path, note FROM documents WHERE note <> '' ORDER BY path")
-        return dict(counts.fetchall()), notes.fetchall()
+            return self._ask(Scope(), ask, plainly)
+        except Refused as refused:
+            return self._plainly(plainly, Scope(), refused.message.rstrip("."))
 
     def _ask(
-        self, scope: Scope, ask: Callable[[sqlite3.Connection], Found], plainly: Callable[[Files], list[Hit]], *,
+        self, scope: Scope, ask: Callable[[sqlite3.Connection], tuple[T, list[str]]], plainly: Callable[[Files], T], *,
         fresh: bool = False,
-    ) -> list[Hit]:  # fmt: skip
+    ) -> T:  # fmt: skip
         """What `ask` finds: once more where a text was not the indexed one or the index is damaged, else `plainly`."""
-        hits: list[Hit] = []
         wrong: list[str] = []
         for again in (False, True):
             try:
-                hits, wrong = ask(self.reader(scope.channels, fresh=fresh or again, again=wrong))
-                if not wrong:
+                answer, wrong = ask(self.reader(scope.channels, fresh=fresh or again, again=wrong))
+                if again or not wrong:
                     break
             except sqlite3.Error as error:
-                if schema.lacks_full_text(error):
-                    return self._plainly(plainly, scope, NO_FULL_TEXT)
+                if schema.lacks_full_text(error) or schema.is_busy(error):
+                    return self._plainly(plainly, scope, str(_translated(error)))
                 if again or not schema.is_damage(error):
                     raise Unreadable(f"The index cannot be asked: {error}.", "Try again in a moment.") from None
                 self._heal(str(error))
             except (_NoFullText, _Unwritable) as error:
                 return self._plainly(plainly, scope, str(error))
         self.stale = self.stale or bool(wrong)
-        return hits
+        return answer
 
-    def _plainly(self, plainly: Callable[[Files], list[Hit]], scope: Scope, reason: str) -> list[Hit]:
+    def _plainly(self, plainly: Callable[[Files], T], scope: Scope, reason: str) -> T:
         from pipimem.index.plain import Files
 
         if reason:
             self._say(f"There is no index ({reason}); the files were read instead, without ranking.")
         self.close()
         files = Files(self.workspace, self.workspace.scan(scope.channels))
-        hits = plainly(files)
+        answer = plainly(files)
         self.stale, self.skipped, self.cutter = False, files.skipped, "none"
-        return hits
+        return answer
 
     def _query(self, text: str, db: sqlite3.Connection) -> words.Query:
         try:
@@ -270,9 +283,7 @@ class Index:
 
     def _open(self) -> sqlite3.Connection:
         """A reader where `_at` says, or where the index can be built instead."""
-        if self._at == MEMORY:
-            self._say("The index can be written nowhere; it was made in memory.")
-        else:
+        if self._at != MEMORY:
             try:
                 return self._read_only()
             except schema.Absent as absent:
@@ -284,31 +295,45 @@ class Index:
         return self._db or self._read_only()
 
     def _read_only(self) -> sqlite3.Connection:
+        self._inode = schema.inode(self._at)
         try:
-            db = schema.read(self._at, immutable=not self._writable)
+            return schema.read(self._at, immutable=not self._writable)
         except sqlite3.Error as error:
             if schema.is_busy(error) or not self._writable or not schema.is_quiet(self._at):
                 raise
             # No side file can be made, as on a full disk; without an unmerged log none is needed.
-            db = schema.read(self._at, immutable=True)
-        self._inode = schema.place(self._at)
-        return db
+            return schema.read(self._at, immutable=True)
 
     def _build(self) -> None:
+        """Builds the index where it belongs, else in the next place that takes it."""
         from pipimem.index.sync import Wish
 
         if not self._writable:
-            self._inside = False
-            self._at, self._writable = self.place.find(inside=False)
-        self.place.make_dictionary()
-        try:
-            self._write(self.workspace.scan(), Wish(), self.patience)
-        except _Unwritable as error:
-            if str(error) == BUSY:
-                raise
-            self._say(f"The index '{self._at}' could not be written ({error}); it is kept in memory this time.")
-            self._in_memory, self._at = True, MEMORY
-            self._write(self.workspace.scan(), Wish(), SHORT_PATIENCE)
+            self._turn_away()
+        while True:
+            self.place.make_dictionary()
+            if self._at == MEMORY:
+                self._say("The index can be written nowhere; it was made in memory.")
+            try:
+                self._write(self.workspace.scan(), Wish(), self.patience)
+                return
+            except _Unwritable as error:
+                if str(error) == BUSY or self._at == MEMORY:
+                    raise
+                self._say(f"The index '{self._at}' could not be written: {error}.")
+                self._discard()
+                self._turn_away()
+
+    def _turn_away(self) -> None:
+        """Goes from a place that cannot be used to the next: workspace, user's cache, memory."""
+        self._in_memory = not self._inside
+        self._inside = False
+        self._at, self._writable = (MEMORY, True) if self._in_memory else self.place.find(inside=False)
+
+    def _discard(self) -> None:
+        from pipimem.index import upkeep
+
+        upkeep.delete(*upkeep.files(self._at))
 
     def _catch_up(self, scan: Scan, channels: Sequence[str] | None, found: Look, again: Collection[str]) -> None:
         """Indexes a small difference at once; else, or where that is not possible now, says whether there is one."""
@@ -336,17 +361,17 @@ class Index:
             return None
 
     def _heal(self, reason: str) -> None:
-        """Sets the damaged file aside, or turns away from it where it cannot be."""
+        """Sets the damaged file that was opened last aside, or turns away from it where that cannot be."""
         from pipimem.index import upkeep
 
         self.close()
         if not self._writable:
-            self._inside = False
             self._say(f"The index '{self._at}' is unusable ({reason}) and cannot be mended there; another is used.")
+            self._turn_away()
             return
         try:
             with upkeep.turn(os.path.dirname(self._at), self.patience):
-                self._set_aside(self._inode or schema.place(self._at), reason)
+                self._set_aside(self._inode, reason)
         except OSError as error:
             raise Unreadable(f"The index '{self._at}' is damaged: {error}.", "Delete '.pipimem/cache'.") from None
 
@@ -363,6 +388,7 @@ class Index:
         self.close()
         scan = self.workspace.scan()
         self.workspace.trust()
+        self._inside, self._in_memory = True, False
         self._at, self._writable = self.place.find()
         if not self._writable:
             self._at, self._writable = self.place.find(inside=False)
@@ -404,7 +430,7 @@ class Index:
         except (schema.Damaged, sqlite3.DatabaseError) as error:
             if not isinstance(error, schema.Damaged) and not schema.is_damage(error):
                 raise
-            self._set_aside(schema.place(self._at), str(error))
+            self._set_aside(schema.inode(self._at), str(error))
             diff = self._write_once(scan, wish, patience)
         self.place.remember(self._at)
         return diff
@@ -421,19 +447,18 @@ class Index:
         return diff
 
     def _sync(self, db: sqlite3.Connection, scan: Scan, wish: Wish) -> Diff:
-        from pipimem.index.sync import sync
+        from pipimem.index.sync import Cutting, sync
 
-        cutting = self._cutting(scan)
+        cutting = Cutting(self._dictionary_cutter, self._bulk_cutter)
         diff = sync(db, self._at, self.workspace, scan, cutting.cut, wish)
         self.tokenizer = " + ".join(["porter", *cutting.sources])
         self.documents = db.execute("SELECT count(*) FROM documents").fetchone()[0]
         return diff
 
-    def _cutting(self, scan: Scan) -> Cutting:
+    def _bulk_cutter(self) -> Cutter:
         from pipimem.index import chinese
-        from pipimem.index.sync import Cutting
 
-        return Cutting(self._dictionary_cutter, lambda: chinese.bulk_cutter(self._lexicon()))
+        return chinese.bulk_cutter(self._lexicon())
 
     def _set_aside(self, inode: str, reason: str) -> None:
         """Moves a damaged file out of the way and says so; the caller has the turn."""
@@ -453,12 +478,12 @@ class Index:
 
         self.close()
         self._at, self._writable = self.place.find()
+        if self._writable and os.path.exists(self._at) and not self._clean():
+            self._discard()
         for path in {self._at, self.place.find(inside=False)[0]} - {MEMORY}:
             upkeep.delete(*upkeep.others(path))
             if path != self._at:
                 upkeep.delete(*upkeep.files(path))
-        if self._writable and os.path.exists(self._at) and not self._clean():
-            upkeep.delete(*upkeep.files(self._at))
 
     def _clean(self) -> bool:
         from pipimem.index import upkeep

@@ -25,8 +25,6 @@ CHECK_COUNT = 1_000
 EMPTY_ALARM = 3
 SKIPPED = "skipped: "
 BINARY = "binary, not Markdown"
-SEEN = ("not a regular file", "a link ", "an AppleDouble", "the same file as", "larger than", "its name holds")
-"""Why a scan skips what it could look at, as against what it could not: there nothing indexed is dropped."""
 
 
 class Look:
@@ -89,8 +87,9 @@ def look(db: sqlite3.Connection, scan: Scan, channels: Sequence[str] | None, roo
             found.skipped.append((document.path, "its name is not UTF-8"))
             continue
         found.todo.append(document)
-    blind = [path for path, reason in scan.skipped if not reason.startswith(SEEN)]
-    found.gone = [path for path in have if not any(path == b or path.startswith(b + "/") for b in blind)]
+    if have:
+        hidden = [path for path, _ in scan.skipped if _is_hidden(os.path.join(root, path))]
+        found.gone = [path for path in have if not any(path == h or path.startswith(h + "/") for h in hidden)]
     return found
 
 
@@ -105,6 +104,19 @@ def emptied(root: str, count: int) -> Unreadable:
 def marks(values: Sequence[object]) -> str:
     """As many question marks as there are values, for `IN (…)`."""
     return ",".join("?" * len(values))
+
+
+def _is_hidden(path: str) -> bool:
+    """Whether the system refuses a look at a skipped file or folder: there nothing indexed is known to be gone."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+        if os.path.isdir(path):
+            os.listdir(path)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _is_utf8(name: str) -> bool:

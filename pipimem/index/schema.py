@@ -37,7 +37,7 @@ CREATE INDEX passages_supersedes ON passages(supersedes) WHERE supersedes <> '';
 CREATE VIRTUAL TABLE f USING fts5(heading, body, pairs, tokenize='porter unicode61 remove_diacritics 2');
 CREATE VIRTUAL TABLE v USING fts5vocab(f, 'row');
 """
-READ_PATIENCE = 2
+READ_PATIENCE = 1
 """Seconds a reader waits for a lock; in a write-ahead log only a recovery after a crash can make it wait."""
 
 
@@ -84,18 +84,21 @@ def check(db: sqlite3.Connection, path: str) -> None:
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if version != FORMAT:
             raise Damaged(f"version {version}")
-        row = db.execute("SELECT value FROM meta WHERE key = 'place'").fetchone()
+        row = db.execute("SELECT value FROM meta WHERE key = 'inode'").fetchone()
     except sqlite3.DatabaseError as error:
         if is_damage(error):
             raise Damaged(str(error)) from None
         raise
-    if row is None or row[0] != place(path):
+    if row is None or row[0] != inode(path):
         raise Absent("was made elsewhere")
 
 
-def place(path: str) -> str:
-    """What a copy of the file does not have: its inode."""
-    return "" if path == ":memory:" else str(os.stat(path).st_ino)
+def inode(path: str) -> str:
+    """What tells the file at `path` from its copies, and from the one that takes its place; "" where there is none."""
+    try:
+        return str(os.stat(path).st_ino)
+    except OSError:
+        return ""
 
 
 def is_busy(error: sqlite3.Error) -> bool:

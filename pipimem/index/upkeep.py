@@ -86,20 +86,17 @@ def build(db: sqlite3.Connection, path: str) -> None:
     for statement in schema.TABLES.split(";\n"):
         if statement.strip():
             db.execute(statement)
-    db.execute("INSERT INTO meta VALUES('place', ?)", (schema.place(path),))
+    db.execute("INSERT INTO meta VALUES('inode', ?)", (schema.inode(path),))
     db.execute(f"PRAGMA application_id={schema.APPLICATION}")
     db.execute(f"PRAGMA user_version={schema.FORMAT}")
 
 
-def set_aside(path: str, seen: str) -> str:
-    """Moves the damaged file whose place is `seen` out of the way with its side files; returns its new name.
+def set_aside(path: str, inode: str) -> str:
+    """Moves the damaged file with that inode out of the way with its side files; returns its new name.
 
     "" when another process has done so already. The caller has the `turn`.
     """
-    try:
-        if schema.place(path) != seen:
-            return ""
-    except OSError:
+    if not inode or schema.inode(path) != inode:
         return ""
     name = f"{path}.damaged-{os.urandom(3).hex()}"
     for old, new in zip(files(path), files(name), strict=True):
