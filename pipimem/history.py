@@ -97,7 +97,15 @@ class History:
         """The commits that had to wait, oldest first."""
         import json
 
-        return [json.loads(line) for line in (read_private(self._queue) or b"").splitlines()]
+        rows = []
+        for line in (read_private(self._queue) or b"").splitlines():
+            try:
+                row = json.loads(line)
+                if isinstance(row["message"], str) and isinstance(row["files"], dict):
+                    rows.append(row)
+            except (ValueError, KeyError, TypeError):
+                continue  # a line torn by a crash; its text is in the file and is committed with the next edit
+        return rows
 
     @property
     def _queue(self) -> str:
@@ -283,3 +291,26 @@ def write_beside(workspace: Workspace, beside: Mapping[str, bytes], mode: int = 
 
 def _mark(data: bytes | None) -> str | None:
     return None if data is None else digest(data)
+
+
+class Beside:
+    """Writes pipimem's own files before the documents they go with, and puts them back when those are refused.
+
+    A tombstone comes before the entry goes: a crash between the two leaves an entry, never a fact learned again.
+    """
+
+    __slots__ = ("_files", "_old", "_workspace")
+
+    def __init__(self, workspace: Workspace, files: Mapping[str, bytes]) -> None:
+        self._workspace = workspace
+        self._files = files
+        self._old: dict[str, bytes] = {}
+
+    def __enter__(self) -> None:
+        root = self._workspace.root
+        self._old = {path: read_private(os.path.join(root, *path.split("/"))) or b"" for path in self._files}
+        write_beside(self._workspace, self._files)
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if kind is not None:
+            write_beside(self._workspace, self._old)

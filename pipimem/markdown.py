@@ -1,8 +1,8 @@
-"""One Markdown file as bytes ↔ front matter, sections, entries; edits by byte range that re-read what they made.
+"""One Markdown file as bytes ↔ sections and entries; edits by byte range that re-read what they made.
 
 markdown-it-py's block rules are the only splitter. Joined sections equal the file, and nothing here renders Markdown
 anew: an edit splices bytes and is refused when the result does not read back as exactly what was asked.
-Files and channels are workspace.py's, meaning (kinds, validity) is update's.
+Front matter is front.py's, files and channels are workspace.py's, meaning (kinds, validity) is update's.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ import re
 from bisect import bisect_right
 
 from pipimem.errors import NotFound, Refused, Usage
+from pipimem.front import BOM, front_matter
 from pipimem.text import decode, digest, encode, nearest, quote, unquote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
 
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-BOM = b"\xef\xbb\xbf"
-FRONT_LIMIT = 64 * 1024
 PIECE_LIMIT = 1600
-FRONT_LINE = re.compile(rb"(?:---|\.\.\.)[ \t]*\Z")
 COMMENT = re.compile(r"[ \t]*<!--\s*(?:id:)?(m-[0-9a-f]{8})((?:\s+[a-z][\w-]*=[^\s>]*)*)\s*-->[ \t]*")
 ONLY_COMMENT = re.compile(r"(?:\s*<!--.*?-->)*\s*", re.DOTALL)
 CONTROL = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127))
@@ -110,53 +107,6 @@ def newline(data: bytes) -> bytes:
     if crlf and crlf * 2 >= lf:
         return b"\r\n"
     return b"\r" if cr > crlf and not lf else b"\n"
-
-
-def front_matter(data: bytes) -> tuple[int, int]:
-    """The byte range of the front matter with both fences, (0, 0) without one.
-
-    It starts in the first line (a BOM may stand before), is closed by `---` or `...` within 64 kB, and its first
-    line is neither blank nor prose: a file that begins with a thematic break has none.
-    """
-    start = len(BOM) if data.startswith(BOM) else 0
-    lines = data[start : start + FRONT_LIMIT].splitlines(keepends=True)
-    if not lines or lines[0].rstrip(b"\r\n \t") != b"---":
-        return 0, 0
-    at = start + len(lines[0])
-    for index, line in enumerate(lines[1:]):
-        at += len(line)
-        if FRONT_LINE.match(line.rstrip(b"\r\n")):
-            inner = lines[1 : index + 1]
-            return (start, at) if _mapping_like(inner) else (0, 0)
-    return 0, 0
-
-
-def _mapping_like(lines: Sequence[bytes]) -> bool:
-    """Whether the first line that says something is a `key:` line: what a YAML mapping must begin with."""
-    for line in lines:
-        stripped = line.strip()
-        if stripped and not stripped.startswith(b"#"):
-            return bool(re.match(rb"""["']?[^\s:{}\[\]][^:]*:(\s|$)""", stripped)) and not line[:1].isspace()
-    return True
-
-
-def read_front(data: bytes) -> tuple[dict[str, Any], str]:
-    """The front matter's values and "" — or {} and why it cannot be read. Never raises, never changes a byte."""
-    start, end = front_matter(data)
-    if end == start:
-        return {}, ""
-    from frontmatter.default_handlers import YAMLHandler
-
-    inner = decode(data[start:end]).strip("\ufeff").splitlines()[1:-1]
-    try:
-        values = YAMLHandler().load("\n".join(inner))
-    except Exception as error:  # noqa: BLE001 - seven exception types were met, and any more must not stop a run
-        return {}, f"front matter is no valid YAML: {' '.join(str(error).split())[:120]}"
-    if values is None:
-        return {}, ""
-    if not isinstance(values, dict):
-        return {}, "front matter is no mapping"
-    return {str(k): v for k, v in values.items()}, ""
 
 
 def parser() -> MarkdownIt:
@@ -513,6 +463,26 @@ def _new_section(parsed: Parsed, heading: str, text: str) -> bytes:
     title = clean(heading).replace("\n", " ").strip("# ")
     block = f"## {title}\n\n{text}\n".replace("\n", decode(parsed.newline))
     return append_text(parsed, block)
+
+
+def replace_section(parsed: Parsed, name: str, text: str) -> bytes:
+    """The file with the own text of one section replaced: heading, blank line after it, and all else stay.
+
+    `NotFound` with the nearest headings, `Refused` where several sections fit or the text would make headings.
+    """
+    section = find_section(parsed, name)
+    own = parsed.data[section.body : section.end]
+    ending = parsed.newline
+    lead = ending if own.startswith((b"\n", b"\r")) or not own.strip() else b""
+    kept = own[len(own.rstrip(b" \t\r\n")) :] if own.strip() else own[len(ending) :] if lead else b""
+    body = encode("\n".join(re.split(r"\r\n|\n|\r", text.translate(CONTROL).strip("\r\n"))))
+    head = parsed.data[: section.body]
+    gap = b"" if head.endswith((b"\n", b"\r")) or not head else ending
+    data = head + gap + lead + body.replace(b"\n", ending) + (kept or ending) + parsed.data[section.end :]
+    again = parse(data)
+    if [(s.trail, s.level) for s in again.sections] != [(s.trail, s.level) for s in parsed.sections]:
+        raise Refused(f"The new text of '{section.name}' would change the headings of the file.", "Leave headings out.")
+    return data
 
 
 def append_text(parsed: Parsed, text: str) -> bytes:

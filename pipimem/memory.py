@@ -11,7 +11,7 @@ import os
 from pipimem.config import remembered
 from pipimem.errors import Error, NotFound, Refused, Unreadable, Usage
 from pipimem.files import reason
-from pipimem.history import TOMBSTONES, History, read_private, write_beside
+from pipimem.history import TOMBSTONES, Beside, History, read_private, write_beside
 from pipimem.index import Hit, Index, Scope
 from pipimem.text import decode, encode, one_line, printable
 from pipimem.workspace import (
@@ -277,8 +277,6 @@ class Memory:
         if reason := guards.unsafe(text):
             self.notes.append(f"It is stored and can be searched, but never recalled on its own: {reason}.")
         parsed = markdown.parse(self._text(path, templates))
-        if guards.duplicate(text, [e.text for e in parsed.entries]):
-            raise Refused(f"'{path}' says so already.", "Nothing was changed.")
         name = heading or update.heading_for(kind, parsed, self._language(path))
         facts = {"kind": kind, "since": self.today(), "by": actor}
         op = Op("add", path, text, name, update.fresh_id(self._taken), facts=facts, reason="asked for")
@@ -449,8 +447,8 @@ class Memory:
             made, done, refused = changes(plan, self.workspace.read)
             if refused and not done:
                 raise Refused(refused[0].reason, "Nothing was changed.")
-            self.workspace.write(made)
-            write_beside(self.workspace, beside or {})
+            with Beside(self.workspace, beside or {}):
+                self.workspace.write(made)
         plan = without(plan, refused)
         commit, deferred = self._history.commit(made, message(plan, done), beside or {}) if made else ("", "")
         self._catch_up()

@@ -123,6 +123,22 @@ def killed_at(number: int, act: Callable[[], object]) -> bool:
     return os.WIFSIGNALED(status)
 
 
+FOUND: list[int] = []
+
+
+def leave_half_done(workspace: Workspace, root: Path) -> None:
+    """Kills the writer between its first rename and its last; where that is, is looked for once."""
+    write_elsewhere(workspace)
+    for number in [*FOUND, *range(20, 99)]:
+        assert killed_at(number, lambda: renew(workspace))
+        if there(root) not in (OLD, NEW):
+            FOUND[:] = [number]
+            return
+        write_elsewhere(workspace)
+        lay(root, OLD)
+    raise AssertionError("the change is never half there")
+
+
 # Killed
 
 
@@ -171,7 +187,7 @@ def test_three_files_change_together_or_not_at_all_wherever_the_writer_is_killed
 
 def test_a_killed_recovery_is_taken_up_by_the_next(workspace: Workspace, root: Path) -> None:
     """Killed between the first and the second rename, then again while the next writer puts that right."""
-    first = next(n for n in range(1, 99) if killed_at(n, lambda: renew(workspace)) and in_between(root, workspace))
+    leave_half_done(workspace, root)
     for number in range(1, 99, 3):
         if not killed_at(number, lambda: write_elsewhere(workspace)):
             break
@@ -179,22 +195,13 @@ def test_a_killed_recovery_is_taken_up_by_the_next(workspace: Workspace, root: P
         assert there(root) == NEW
         assert leftovers(root) == []
         lay(root, OLD)
-        assert killed_at(first, lambda: renew(workspace))
+        leave_half_done(workspace, root)
     assert there(root) == NEW
     assert number > 20
 
 
-def in_between(root: Path, workspace: Workspace) -> bool:
-    """Whether the change is half there; else it is undone for the next attempt."""
-    if there(root) not in (OLD, NEW):
-        return True
-    write_elsewhere(workspace)
-    lay(root, OLD)
-    return False
-
-
 def test_what_a_person_saved_after_the_crash_stays(workspace: Workspace, root: Path) -> None:
-    next(n for n in range(1, 99) if killed_at(n, lambda: renew(workspace)) and in_between(root, workspace))
+    leave_half_done(workspace, root)
     by_hand = {"SESSION.md": "by hand, 手写\n", "memory/new/day.md": "# Mine\n"}
     write(root, {f"channels/ops/{name}": text for name, text in by_hand.items()})
     write_elsewhere(workspace)
@@ -204,7 +211,7 @@ def test_what_a_person_saved_after_the_crash_stays(workspace: Workspace, root: P
 
 def test_a_change_whose_new_text_was_lost_is_taken_back_whole(workspace: Workspace, root: Path) -> None:
     """Half published, then a power cut took the text of the rest: none of it may stand."""
-    next(n for n in range(1, 99) if killed_at(n, lambda: renew(workspace)) and in_between(root, workspace))
+    leave_half_done(workspace, root)
     assert there(root)["MEMORY.md"] == NEW["MEMORY.md"]
     for lost in (root / "channels/ops/memory/new").glob(".pipimem-*.new.tmp"):
         lost.write_bytes(b"")
@@ -216,21 +223,18 @@ def test_a_change_whose_new_text_was_lost_is_taken_back_whole(workspace: Workspa
 def test_a_file_removed_by_a_finished_change_and_restored_by_hand_is_not_removed_again(
     workspace: Workspace, root: Path
 ) -> None:
-    number = 1
-    while killed_at(number, lambda: renew(workspace)):
-        if there(root) == NEW:
-            write(root, {"channels/ops/SESSION.md": OLD["SESSION.md"] or ""})
-            finished = "done" in "".join(p.read_text() for p in (root / ".pipimem/journal").iterdir())
-            write_elsewhere(workspace)
-            if finished:
-                assert there(root)["SESSION.md"] == OLD["SESSION.md"]
-                break
-        else:
-            write_elsewhere(workspace)
+    """Killed after all is done and before its record is gone; then a person wants the removed file back."""
+    write_elsewhere(workspace)
+    for number in range(30, 99):
+        assert killed_at(number, lambda: renew(workspace))
+        if any("done" in path.read_text() for path in (root / ".pipimem/journal").iterdir()):
+            break
+        write_elsewhere(workspace)
         lay(root, OLD)
-        number += 1
-    else:
-        raise AssertionError("no kill between the end of the change and the end of its record")
+    write(root, {"channels/ops/SESSION.md": OLD["SESSION.md"] or ""})
+    write_elsewhere(workspace)
+    assert there(root) == {**NEW, "SESSION.md": OLD["SESSION.md"]}
+    assert leftovers(root) == []
 
 
 def test_a_big_private_file_survives_kills_at_random_moments(workspace: Workspace, root: Path) -> None:
@@ -449,9 +453,9 @@ def test_a_writer_killed_while_it_takes_back_leaves_all_or_none(
 ) -> None:
     """The second rename fails, and the process is killed at every call up to the end of putting that right."""
     write_elsewhere(workspace)
-    number, killed = 0, True
+    number, killed = -1, True
     while killed:
-        number += 1
+        number += 2
         with Failing(monkeypatch, "replace").at(2, errno.EIO):
             killed = killed_at(number, lambda: refusal(lambda: renew(workspace)))
         write_elsewhere(workspace)
@@ -528,7 +532,7 @@ def test_eight_threads_that_remember_at_once_lose_nothing(workspace: Workspace, 
 
     def act(who: int) -> None:
         try:
-            remember(root, who, 20)
+            remember(root, who, 12)
         except BaseException as error:  # noqa: BLE001 - told to the test
             failures.append(error)
 
@@ -538,7 +542,7 @@ def test_eight_threads_that_remember_at_once_lose_nothing(workspace: Workspace, 
     for thread in threads:
         thread.join()
     assert failures == []
-    assert [remembered(root, who, 20) for who in range(1, 9)] == [[1] * 20] * 8
+    assert [remembered(root, who, 12) for who in range(1, 9)] == [[1] * 12] * 8
 
 
 def test_the_journal_of_a_living_process_is_left_alone(workspace: Workspace, root: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pipimem import markdown
 from pipimem.errors import NotFound, Refused, Usage
+from pipimem.front import BOM
 from tests.conftest import case
 
 FRAGMENTS = st.lists(
@@ -92,8 +93,8 @@ def test_front_matter_with_a_bom_is_recognised_and_the_bom_stays_first() -> None
     assert parsed.front[1] > parsed.front[0] > 0
     assert parsed.sections[0].level == 1 or parsed.sections[1].level == 1
     new = markdown.add_entry(parsed, parsed.sections[-1].name, "苗圃在东院", "")
-    assert new.startswith(markdown.BOM)
-    assert new.count(markdown.BOM) == 1
+    assert new.startswith(BOM)
+    assert new.count(BOM) == 1
 
 
 def test_every_new_line_of_a_crlf_file_ends_in_crlf() -> None:
@@ -122,31 +123,6 @@ def test_front_matter_survives_an_append_byte_for_byte(name: str) -> None:
     assert data.rstrip() in new
 
 
-def test_a_file_that_starts_with_a_thematic_break_has_no_front_matter() -> None:
-    data = case("G09-rules-in-body.md")
-    assert markdown.front_matter(data) == (0, 0)
-    assert markdown.read_front(data) == ({}, "")
-
-
-def test_an_unfilled_template_is_text_with_a_note_not_a_crash() -> None:
-    values, why = markdown.read_front(case("G08-placeholder.md"))
-    assert values == {}
-    assert "YAML" in why
-
-
-def test_values_of_front_matter_are_read_and_never_raise() -> None:
-    assert markdown.read_front("---\nowner: 顾念\n'1': x\n---\n".encode())[0] == {"owner": "顾念", "1": "x"}
-    for hostile in (
-        b"---\na: [\n---\n",
-        b"---\na: !!python/object:x {}\n---\n",
-        b"---\na: \xff\n---\n",
-        b"---\na: b: c\n---\n",
-    ):
-        values, why = markdown.read_front(hostile)
-        assert values == {}
-        assert why
-
-
 def test_the_same_heading_twice_is_refused_with_both_places() -> None:
     parsed = markdown.parse(case("G16-same-headings.md"))
     with pytest.raises(Refused) as caught:
@@ -161,6 +137,47 @@ def test_a_heading_that_is_not_there_names_the_nearest() -> None:
     with pytest.raises(NotFound) as caught:
         markdown.find_section(parsed, "Shopping list")
     assert "Shopping list @weekly (Sat)" in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["- bread\n- milk", "只剩一行", ""])
+def test_a_section_is_replaced_and_every_other_byte_stays(text: str) -> None:
+    data = case("G17-heading-with-tags.md")
+    parsed = markdown.parse(data)
+    section = markdown.find_section(parsed, "Shopping list @weekly (Sat)")
+    new = markdown.replace_section(parsed, "Shopping list @weekly (Sat)", text)
+    assert new.startswith(data[: section.body])
+    assert new.endswith(data[section.end :])
+    assert new[section.body : len(new) - len(data) + section.end].strip() == text.encode()
+
+
+def test_a_replaced_section_is_named_exactly_and_takes_no_headings() -> None:
+    parsed = markdown.parse(case("G17-heading-with-tags.md"))
+    with pytest.raises(NotFound):
+        markdown.replace_section(parsed, "Shopping list", "x")
+    for text in ("a\n\n## Notes\n\nb", "Setext\n===", "```\nopen"):
+        try:
+            new = markdown.replace_section(parsed, "Shopping list @weekly (Sat)", text)
+        except Refused:
+            continue
+        assert [s.trail for s in markdown.parse(new).sections] == [s.trail for s in parsed.sections]
+        assert b"keep me" in new
+    same = markdown.parse(case("G16-same-headings.md"))
+    with pytest.raises(Refused):
+        markdown.replace_section(same, "Notes", "x")
+
+
+@given(DOCUMENTS, st.text(max_size=40))
+def test_replacing_a_section_never_touches_another(data: bytes, text: str) -> None:
+    parsed = markdown.parse(data)
+    for section in parsed.sections:
+        if not section.trail:
+            continue
+        try:
+            new = markdown.replace_section(parsed, section.name, text)
+        except (Refused, NotFound):
+            continue
+        assert new.startswith(data[: section.body])
+        assert new.endswith(data[section.end :])
 
 
 def test_an_append_to_a_file_without_final_newline_makes_two_lines() -> None:

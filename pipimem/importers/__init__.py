@@ -6,7 +6,9 @@ skips by reason, and never fails on a bad line.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from typing import TYPE_CHECKING, Protocol
 
 from pipimem.errors import Unreadable, Usage
@@ -38,6 +40,8 @@ def load(path: str) -> Transcript:
     Raises `Unreadable` for a file that cannot be read and `Usage` for one no importer knows.
     """
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
         with open(path, "rb") as file:
             head = file.read(HEAD)
     except OSError as error:

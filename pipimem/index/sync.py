@@ -9,7 +9,7 @@ import os
 import re
 import time
 
-from pipimem import markdown, safety
+from pipimem import front, markdown, safety
 from pipimem.errors import Unreadable
 from pipimem.index import upkeep, words
 from pipimem.index.fresh import BINARY, EMPTY_ALARM, SKIPPED, emptied, look
@@ -252,7 +252,7 @@ def _note(data: bytes) -> str:
     """What is wrong with a file: "" for nothing, beginning with `SKIPPED` when it is not searched."""
     if b"\0" in data:
         return SKIPPED + BINARY
-    note = scrub(markdown.read_front(data)[1])
+    note = scrub(front.read_front(data)[1])
     if not note and (line := markdown.conflict_line(data)):
         note = f"an unresolved merge conflict in line {line}"
     return note

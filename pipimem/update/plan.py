@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pipimem import markdown
 from pipimem.errors import Error, Refused
 from pipimem.text import clip, one_line
+from pipimem.update import guards
 from pipimem.workspace import Change
 
 Read = Callable[[str], bytes | None]
@@ -136,6 +137,8 @@ def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
     parsed = markdown.parse(data)
     match op.op:
         case "add":
+            if guards.duplicate(op.text, (e.text for e in parsed.entries)):
+                raise Refused(f"'{op.path}' says so already.", "Nothing was changed.")
             return markdown.add_entry(parsed, op.heading, op.text, markdown.comment(op.id, op.facts))
         case "note":
             return markdown.add_entry(parsed, op.heading, op.text, "")
