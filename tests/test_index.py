@@ -917,6 +917,16 @@ def test_where_nothing_can_be_written_the_index_is_in_memory(make: Callable[...,
         assert not (root / ".pipimem").exists()
 
 
+def test_a_channel_renamed_before_it_became_read_only_is_stale(make: Callable[..., Memory]) -> None:
+    with make({"channels/ops/MEMORY.md": "- a lantern, 灯笼\n"}) as memory:
+        memory.index()
+    root = Path(memory.workspace.root)
+    write(root, {"channels/ops/.channel": "灯塔\n"})
+    with read_only(root):
+        done = run_as_nobody(root, "-w", root, "search", "灯笼", "--channel", "灯塔", "--json")
+        assert (done.code, done.json["stale"], done.json["hits"]) == (1, True, [])
+
+
 def test_an_unmerged_log_in_a_read_only_folder_is_not_passed_over(make: Callable[..., Memory]) -> None:
     with make({"memory/a.md": "a lantern, 灯笼\n"}) as memory:
         memory.index()
