@@ -464,6 +464,30 @@ def _report(options: Namespace, memory: Memory, plan: Plan, changes: Sequence[Ch
     return 0
 
 
+def _review_arguments(parser: Parser) -> None:
+    parser.add_argument("what", nargs="*", metavar="list|show N", help="the list, or one proposal by number or id")
+
+
+def _review(options: Namespace) -> int:
+    from pipimem import render
+
+    action, *names = options.what or ["list"]
+    if action not in ("list", "show") or len(names) != (action == "show"):
+        raise Usage("Say 'review list' or 'review show N'.", "Accepting and rejecting is done in the file for now.")
+    with _open(options) as memory:
+        found = memory.proposals() if action == "list" else [memory.proposal(names[0])]
+    if options.json:
+        _print_json({"proposals": [render.proposal_json(p) for p in found]})
+    elif action == "show":
+        print(render.scrubbed(render.proposal_text(found[0])), end="")
+    else:
+        print(render.scrubbed(render.proposals_text(found)), end="")
+    if found:
+        return 0
+    print("Nothing waits for review.", file=sys.stderr)
+    return NotFound.code
+
+
 # log, diff, undo
 
 
@@ -586,6 +610,7 @@ COMMANDS = {
     "add": Command("remember one thing", _add_arguments, _add),
     "forget": Command("remove an entry and do not learn it again", _forget_arguments, _forget),
     "update": Command("turn a finished conversation into checked edits", _update_arguments, _update),
+    "review": Command("what waits for a person", _review_arguments, _review),
     "log": Command("the history of the files", _log_arguments, _log),
     "diff": Command("what a run or commit changed", _name_argument, _diff),
     "undo": Command("take back a run or commit", _undo_arguments, _undo),

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pipimem.recall import Recall
     from pipimem.transcript import Transcript
     from pipimem.update.plan import Applied, Op, Plan
+    from pipimem.update.review import Proposal
     from pipimem.workspace import Channel
 
 KINDS = ("direct", "group", "project")
@@ -412,7 +413,7 @@ class Memory:
             channel=found.id, kind=found.kind, folder=found.path, language=language, today=now.date(),
             run=new_run(now.date().isoformat()), read=self.workspace.read, taken=self._taken,
             key=self._key() if os.path.exists(key_file) else b"", tombstones=self._tombstones(),
-            waiting=[update.proposed_text(self.workspace.read(p) or b"") for p in self.workspace.proposals()],
+            waiting=[p.text for p in self.proposals()],
             trial_days=config["update.trial_days"], patterns=tuple(config["safety.patterns"]),
             allow=tuple(config["safety.allow"]), templates=self._templates(found),
         )  # fmt: skip
@@ -427,6 +428,22 @@ class Memory:
         if any(titles):
             return "zh" if has_han("".join(titles)) else "en"
         return str(self.workspace.config["workspace.language"])
+
+    def proposals(self) -> list[Proposal]:
+        """What waits for a person in `review/`, by name; a file that is no proposal says so in its `problem`."""
+        from pipimem.update import review
+
+        return [review.read(path, self.workspace.read(path) or b"") for path in self.workspace.proposals()]
+
+    def proposal(self, name: str) -> Proposal:
+        """The proposal called `name`: its id, or its number in the list (from 1). Raises `NotFound`."""
+        known = self.proposals()
+        if name.isdecimal() and 1 <= int(name) <= len(known):
+            return known[int(name) - 1]
+        found = [p for p in known if name in (p.id, p.path)]
+        if not found:
+            raise NotFound(f"There is no proposal '{printable(name)}'.", "See 'pipimem review list'.")
+        return found[0]
 
     def preview(self, plan: Plan) -> list[Change]:
         """The changes `apply` would make now; the same function makes them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipimem.text import one_line, plural
+from pipimem.text import clip, one_line, plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pipimem.index.sync import Diff
     from pipimem.recall import Recall
     from pipimem.update.plan import Applied, Op, Outcome, Plan
+    from pipimem.update.review import Proposal
     from pipimem.workspace import Change
 
 
@@ -121,6 +122,37 @@ def _quoted(outcome: Outcome) -> str:
     return f"“{text[:80]}{'…' if len(text) > 80 else ''}”"
 
 
+def proposal_json(proposal: Proposal) -> dict[str, str]:
+    """A proposal as `review --json` gives it."""
+    return {name: scrubbed(getattr(proposal, name)) for name in proposal.__slots__}
+
+
+def proposals_text(proposals: Sequence[Proposal]) -> str:
+    """What waits for a person: number, id, where, what; how to answer."""
+    rows = [
+        (
+            n,
+            p.id,
+            p.channel or "shared",
+            p.op or "?",
+            f"[{p.answer}]" if p.answer else "",
+            p.problem or clip(p.text, 60),
+        )
+        for n, p in enumerate(proposals, 1)
+    ]
+    return table(rows)
+
+
+def proposal_text(proposal: Proposal) -> str:
+    """One proposal in full."""
+    parts = [f"{proposal.id}  {proposal.op} in {proposal.channel or 'shared'}  ({proposal.path})"]
+    parts += [f"problem: {proposal.problem}"] if proposal.problem else []
+    parts += [f"instead of: {proposal.old}"] if proposal.old else []
+    parts += [f"would write: {proposal.text}", f"why: {proposal.why}", f"evidence: {proposal.evidence}"]
+    parts += [f"ticked: {proposal.answer}"] if proposal.answer else []
+    return "\n".join(parts) + "\n"
+
+
 def commits_text(commits: Sequence[Commit]) -> str:
     """A log for a person, one line a commit."""
     return "".join(f"{c.sha[:10]}  {c.time[:16].replace('T', ' ')}  {c.actor:<8} {c.subject}\n" for c in commits)
@@ -142,7 +174,7 @@ def status_text(state: dict[str, Any]) -> str:
     kinds = ", ".join(f"{count} {kind}" for kind, count in state["kinds"].items())
     index = state["index"]
     lines = [
-        f"workspace   {state['workspace']} ({state['channels']} channels, mode {state['mode']})",
+        f"workspace   {state['workspace']} ({plural(state['channels'], 'channel')}, mode {state['mode']})",
         f"entries     {kinds or 'none'}",
         f"always on   about {state['always_on_tokens']} tokens (SOUL, AGENTS, STANDING)",
         f"index       {index['path']}{' (stale)' if index['stale'] else ''}",

@@ -11,13 +11,13 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 
 from pipimem import markdown
 from pipimem.index.words import fold
 from pipimem.text import clip, decode, has_han, one_line
 from pipimem.transcript import Message, Transcript
-from pipimem.update import dates, guards, offline
+from pipimem.update import dates, guards, offline, review
 from pipimem.update.plan import Op, Outcome, Plan, new_id
 from pipimem.update.window import bounded, sentences
 
@@ -126,7 +126,10 @@ def propose(transcript: Transcript, setting: Setting) -> Plan:
     adds = tuple(ops)
     ops += _session_ops(transcript, window, adds, setting)
     ops += _history_ops(transcript, window, adds, setting)
-    ops += [_proposal(outcome, number, setting) for number, outcome in enumerate(proposed, 1)]
+    ops += [
+        review.proposal(outcome, f"{setting.run}-{number}", setting.channel, setting.today)
+        for number, outcome in enumerate(proposed, 1)
+    ]
     paths = dict.fromkeys(op.path for op in ops)
     return Plan(
         run=setting.run, channel=setting.channel, origin="offline", actor="updater", ops=tuple(ops),
@@ -273,37 +276,3 @@ def _safe(text: str, setting: Setting) -> str:
 
     cleaned = safety.redact(text, setting.patterns, setting.allow)
     return "(withheld: it reads like an order to the assistant)" if safety.instructions(cleaned) else cleaned
-
-
-def _proposal(outcome: Outcome, number: int, setting: Setting) -> Op:
-    op = outcome.op
-    path = f"review/{setting.run}-{number}.md"
-    lines = [
-        "---", f"id: {setting.run}-{number}", f"op: {op.op}", f"channel: {_yaml(setting.channel)}",
-        f"target: {op.path}",
-        f"kind: {op.kind}", f"created: {setting.today.isoformat()}", "---", "", "# Proposal", "", "## What", "",
-        *(f"> {line}" for line in op.text.split("\n")), "", "## Why", "", f"Held back because {outcome.reason}.", "",
-        "## Evidence", "", f"- {op.facts.get('src', '')}", "", "- [ ] accept", "- [ ] reject", "",
-    ]  # fmt: skip
-    return Op("proposal", path, "\n".join(lines), id=f"{setting.run}-{number}", reason=outcome.reason)
-
-
-def proposed_text(data: bytes) -> str:
-    """What a proposal file proposes: the quoted lines under its `What`."""
-    quoted = re.findall(r"(?m)^> ?(.*)$", decode(data).partition("## What")[2].partition("\n## ")[0])
-    return "\n".join(quoted)
-
-
-def _yaml(value: str) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)
-
-
-def clock(zone: str) -> datetime:
-    """Now, in the workspace's zone ("" is the machine's)."""
-    if zone:
-        from zoneinfo import ZoneInfo
-
-        return datetime.now(ZoneInfo(zone))
-    return datetime.now().astimezone()

@@ -1,0 +1,98 @@
+"""Proposals: operations that wait for a person, each a Markdown file in `review/` that people read and tick.
+
+The form is fixed in docs/format.md; what is quoted there is data that nobody acts on until a person says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import date
+
+from pipimem import front
+from pipimem.text import clip, decode, one_line
+from pipimem.update.plan import Op, Outcome
+
+SECTION = re.compile(r"(?m)^## (.+?)[ \t]*$")
+QUOTED = re.compile(r"(?m)^>[ \t]?(.*)$")
+TICKED = re.compile(r"(?mi)^[-*+] \[x\] (accept|reject)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One proposal as its file says it. `answer` is accept, reject, "" (none yet) or "both" (ticked twice).
+
+    `text` is what would be written, `old` what it would replace ("" where nothing), `problem` why the file cannot be
+    read as a proposal ("" where it can).
+    """
+
+    id: str
+    path: str
+    op: str = ""
+    channel: str = ""
+    file: str = ""
+    target: str = ""
+    kind: str = ""
+    created: str = ""
+    text: str = ""
+    old: str = ""
+    why: str = ""
+    evidence: str = ""
+    answer: str = ""
+    problem: str = ""
+
+
+def proposal(outcome: Outcome, name: str, channel: str, created: date) -> Op:
+    """The operation that writes a held-back operation as a proposal file called `name`."""
+    op = outcome.op
+    facts = {
+        "id": name, "op": op.op, "channel": channel, "file": op.path, "heading": op.heading, "target": op.target,
+        "kind": op.kind, "created": created.isoformat(),
+    }  # fmt: skip
+    head = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in facts.items() if value]
+    lines = [
+        "---", *head, "---", "", f"# {clip(one_line(op.text), 72) or 'Proposal'}", "", "## What", "",
+        f"{'Forget' if op.op == 'forget' else 'Write'} in `{op.path}`:", "",
+        *(f"> {line}" for line in op.text.split("\n")), "", "## Why", "", f"Held back because {outcome.reason}.", "",
+        "## Evidence", "", f"- {op.facts.get('src') or 'none given'}", "", "## Your answer", "", "- [ ] accept",
+        "- [ ] reject", "",
+    ]  # fmt: skip
+    return Op("proposal", f"review/{name}.md", "\n".join(lines), id=name, reason=outcome.reason)
+
+
+def read(path: str, data: bytes) -> Proposal:
+    """The proposal in a file. Never raises: what cannot be read is said in `problem`, the text is left alone."""
+    values, why = front.read_front(data)
+    name = path.rpartition("/")[2].removesuffix(".md")
+    if why or not values.get("op"):
+        return Proposal(name, path, problem=why or "it has no front matter with an op")
+    facts = {key: str(values.get(key) or "") for key in ("op", "channel", "file", "target", "kind", "created")}
+    parts = _sections(decode(data[front.front_matter(data)[1] :]))
+    quotes = _quotes(parts.get("What", ""))
+    answers = {found.lower() for found in TICKED.findall(decode(data))}
+    return Proposal(
+        id=str(values.get("id") or name), path=path, **facts, text=quotes[-1] if quotes else "",
+        old=quotes[0] if len(quotes) > 1 else "", why=parts.get("Why", "").strip(),
+        evidence=parts.get("Evidence", "").strip(), answer="both" if len(answers) > 1 else "".join(answers),
+        problem="" if quotes else "nothing is quoted under 'What'",
+    )  # fmt: skip
+
+
+def _sections(text: str) -> dict[str, str]:
+    parts = SECTION.split(text)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def _quotes(text: str) -> list[str]:
+    """Each run of quoted lines as one text."""
+    found: list[list[str]] = []
+    quoting = False
+    for line in text.splitlines():
+        match = QUOTED.match(line)
+        if match and not quoting:
+            found.append([])
+        if match:
+            found[-1].append(match[1])
+        quoting = match is not None
+    return ["\n".join(lines).strip() for lines in found]
