@@ -419,3 +419,13 @@ def test_unsafe_passages_carry_their_warning(make: Callable[..., Memory]) -> Non
     }
     assert sorted(verdicts.values()) == ["instruction", "secret"]
     assert key not in "".join(verdicts)
+
+
+def test_kana_and_hangul_are_found_like_han(make: Callable[..., Memory]) -> None:
+    memory = make(
+        {
+            "channels/ops/MEMORY.md": "# M\n\n## Facts\n\n- 新しいガーデンの鍵は棚の中\n- 정원 열쇠는 선반에 있다\n- another line\n"
+        }
+    )
+    assert memory.search("ガーデン", "ops")[0].text.startswith("新しい")
+    assert memory.search("열쇠", "ops")[0].text.startswith("정원")

@@ -16,7 +16,6 @@ from pipimem.index.fresh import EMPTY_ALARM, emptied, look
 from pipimem.index.place import MEMORY, Place
 from pipimem.index.schema import sqlite3
 from pipimem.index.search import Hit, Scope, by_ref, frequencies, search, without_words
-from pipimem.text import has_han
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,10 +81,15 @@ class Index:
     def close(self) -> None:
         """Lets go of the file and of the last look; the next ask opens it again."""
         self._looks.clear()
-        self._dictionary = None
+        self._forget_dictionary()
         if self._db is not None:
             self._db.close()
             self._db = None
+
+    def _forget_dictionary(self) -> None:
+        if self._dictionary is not None:
+            self._dictionary.close()
+            self._dictionary = None
 
     def path(self) -> str:
         """Where the index is, or would be made."""
@@ -192,22 +196,26 @@ class Index:
 
     def _query(self, text: str, db: sqlite3.Connection) -> words.Query:
         try:
-            query = words.query(text, self._query_cut(text, db))
+            query = words.query(text, self._query_cut(db))
         except Unreadable as damage:
             self._say(f"{damage.message} 'pipimem index --rebuild' makes it anew.")
-            self._dictionary, self.cutter = None, "vocabulary"
+            self._forget_dictionary()
+            self.cutter = "vocabulary"
             query = words.query(text, self._vocabulary_cut(db))
         if not query:
             raise without_words()
         return query
 
-    def _query_cut(self, text: str, db: sqlite3.Connection) -> Cut:
+    def _query_cut(self, db: sqlite3.Connection) -> Cut:
+        """A cutter that looks for a dictionary only once there is something to cut."""
         self.cutter = "none"
-        if not has_han(text):
-            return lambda runs: [[run] for run in runs]
-        self._dictionary = self._dictionary or self._dictionary_cutter()
-        self.cutter = "dictionary" if self._dictionary else "vocabulary"
-        return self._dictionary.cut_many if self._dictionary else self._vocabulary_cut(db)
+
+        def cut(runs: Sequence[str]) -> list[list[str]]:
+            self._dictionary = self._dictionary or self._dictionary_cutter()
+            self.cutter = "dictionary" if self._dictionary else "vocabulary"
+            return self._dictionary.cut_many(runs) if self._dictionary else self._vocabulary_cut(db)(runs)
+
+        return cut
 
     def _dictionary_cutter(self) -> Cutter | None:
         from pipimem.index import chinese
@@ -450,7 +458,10 @@ class Index:
         from pipimem.index.sync import Cutting, sync
 
         cutting = Cutting(self._dictionary_cutter, self._bulk_cutter)
-        diff = sync(db, self._at, self.workspace, scan, cutting.cut, wish)
+        try:
+            diff = sync(db, self._at, self.workspace, scan, cutting.cut, wish)
+        finally:
+            cutting.close()
         self.tokenizer = " + ".join(["porter", *cutting.sources])
         self.documents = db.execute("SELECT count(*) FROM documents").fetchone()[0]
         return diff

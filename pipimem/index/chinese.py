@@ -7,10 +7,10 @@ of word frequencies. Which characters form a run, and what a word is elsewhere, 
 from __future__ import annotations
 
 import os
-import sqlite3
 from math import log
 
 from pipimem.errors import Refused, Unreadable
+from pipimem.index.schema import sqlite3
 from pipimem.text import digest
 
 TYPE_CHECKING = False
@@ -48,13 +48,17 @@ class Cutter:
     """Cuts runs of Chinese characters (kana, hangul and the like come out one by one).
 
     `source` says whose frequencies decide: "dictionary", "memory" and "rjieba" cut alike, "vocabulary" nearly so.
+    `close()` lets go of the database behind it, where there is one.
     """
 
-    __slots__ = ("_cut_many", "source")
+    __slots__ = ("_cut_many", "close", "source")
 
-    def __init__(self, source: str, cut_many: Callable[[Sequence[str]], list[list[str]]]) -> None:
+    def __init__(
+        self, source: str, cut_many: Callable[[Sequence[str]], list[list[str]]], close: Callable[[], None] | None = None
+    ) -> None:
         self.source = source
         self._cut_many = cut_many
+        self.close = close or (lambda: None)
 
     def cut(self, run: str) -> list[str]:
         """The words of one run, in the order of `jieba.lcut_for_search(run, HMM=False)`."""
@@ -145,7 +149,7 @@ def dictionary_cutter(path: str, extra: Mapping[str, int] | None = None) -> Cutt
         except sqlite3.Error as error:
             raise _unusable(path, str(error)) from error
 
-    return Cutter("dictionary", _Asked(_Words(total, extra or {}, ask, longest), ask).cut_many)
+    return Cutter("dictionary", _Asked(_Words(total, extra or {}, ask, longest), ask).cut_many, db.close)
 
 
 def bulk_cutter(extra: Mapping[str, int] | None = None) -> Cutter:

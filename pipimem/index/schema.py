@@ -35,7 +35,7 @@ CREATE INDEX passages_document ON passages(document);
 CREATE INDEX passages_ref ON passages(ref);
 CREATE INDEX passages_supersedes ON passages(supersedes) WHERE supersedes <> '';
 CREATE VIRTUAL TABLE f USING fts5(heading, body, pairs, tokenize='porter unicode61 remove_diacritics 2');
-CREATE VIRTUAL TABLE v USING fts5vocab(f, 'row');
+CREATE VIRTUAL TABLE v USING fts5vocab(f, 'col');
 """
 READ_PATIENCE = 1
 """Seconds a reader waits for a lock; in a write-ahead log only a recovery after a crash can make it wait."""

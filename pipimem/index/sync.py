@@ -131,13 +131,20 @@ class Cutting:
         dictionary, bulk = self._load
         before, self._left = self._left, self._left - sum(map(len, runs))
         if self._left <= 0 < before:
+            self.close()
             self._cutter = bulk()
         self._cutter = self._cutter or dictionary() or bulk()
         try:
             return self._cutter.cut_many(runs)
         except Unreadable:  # the database turned out to be damaged
+            self.close()
             self._cutter, self._left = bulk(), 0
             return self._cutter.cut_many(runs)
+
+    def close(self) -> None:
+        """Lets go of the database, if it is one that cuts."""
+        if self._cutter is not None:
+            self._cutter.close()
 
 
 class _Taking:

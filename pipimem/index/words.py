@@ -44,6 +44,7 @@ STOP = frozenset(
 )
 """Words that a query does without, unless it has no other."""
 
+_LINKS = frozenset("的了是在吗呢么着过得和与就都也做")
 _JOINERS = "-_./:\\@&~+#"
 # Among what `_letters` leaves: ideographs, kana, hangul, Thai and so on, written without spaces (or rare). Latin with
 # accents, Greek, Cyrillic, Arabic and the scripts of India are below or in the gap.
@@ -372,11 +373,11 @@ def query(text: str, cut: Cut) -> Query:
 
 def _telling_pairs(pairs: list[str], words: list[str]) -> list[str]:
     """All pairs of a short query, of a longer one those that no word holds (else one word would count twice) and that
-    have no stop word in them: what is left may be a name the dictionary does not know.
+    have no particle in them: what is left may be a name the dictionary does not know.
     """
     if len(words) > _SHORT:
         inner = {word[i : i + 2] for word in words if "\u4e00" <= word[0] <= "\u9fff" for i in range(len(word) - 1)}
-        pairs = [pair for pair in pairs if pair not in inner and STOP.isdisjoint(pair)]
+        pairs = [pair for pair in pairs if pair not in inner and _LINKS.isdisjoint(pair)]
     return _without_stop_words([pair for pair in pairs if not STOP.issuperset(pair)] or pairs)
 
 
