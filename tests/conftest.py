@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ def sample(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def make(root: Path) -> Callable[..., Memory]:
+def make(root: Path) -> Iterator[Callable[..., Memory]]:
     """Writes files below the root (text or bytes) and opens the workspace."""
     opened: list[Memory] = []
 
@@ -92,7 +92,9 @@ def make(root: Path) -> Callable[..., Memory]:
         opened.append(memory)
         return memory
 
-    return made
+    yield made
+    for memory in opened:
+        memory.close()
 
 
 def write(root: Path, files: dict[str, str | bytes]) -> None:

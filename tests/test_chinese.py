@@ -404,6 +404,7 @@ def test_threads_may_share_a_cutter(path: str, words: list[str]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    shared.close()
     assert wrong == []
 
 
@@ -415,6 +416,7 @@ if {rjieba}:
 cutter = chinese.bulk_cutter() if {bulk} else chinese.dictionary_cutter({path!r})
 assert cutter.cut("数据库迁移") == ["数据", "据库", "数据库", "迁移"], cutter.cut("数据库迁移")
 assert words.match(words.query("数据库迁移 deploy", cutter.cut_many))
+cutter.close()
 assert "jieba" not in sys.modules
 assert {bulk} or "rjieba" not in sys.modules
 """
