@@ -7,6 +7,7 @@ of word frequencies. Which characters form a run, and what a word is elsewhere, 
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock
 from math import log
 
 from pipimem.errors import Refused, Unreadable
@@ -264,16 +265,18 @@ class _Words:
 class _Asked:
     """Words whose frequencies are asked for when they stand in a run; what is remembered is bounded."""
 
-    __slots__ = ("_ask", "_asked", "_words")
+    __slots__ = ("_ask", "_asked", "_lock", "_words")
 
     def __init__(self, words: _Words, ask: Callable[[list[str]], Rows]) -> None:
+        self._lock = allocate_lock()  # two threads in one prepared statement take each other's rows
         self._words = words
         self._ask = ask
         self._asked: set[str] = set()
 
     def cut_many(self, runs: Sequence[str]) -> list[list[str]]:
         """The words of each run."""
-        self._learn(runs)
+        with self._lock:
+            self._learn(runs)
         return [self._words.cut(run) for run in runs]
 
     def _learn(self, runs: Sequence[str]) -> None:
