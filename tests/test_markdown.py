@@ -260,3 +260,13 @@ def test_a_long_section_becomes_pieces_that_cover_it() -> None:
     assert all(p.end - p.start <= markdown.PIECE_LIMIT for p in pieces)
     text = b"".join(data[p.start : p.end] for p in pieces)
     assert all(f"段落{n} ".encode() in text for n in range(20))
+
+
+def test_replacing_one_of_twenty_eight_entries_is_a_one_line_diff() -> None:
+    data = case("G04-28-entries.md")
+    parsed = markdown.parse(data)
+    entry = next(e for e in parsed.entries if e.text.startswith("Fact 07"))
+    new = markdown.replace_entry(parsed, entry, "Fact 07: 货架 G7 放第 19 盘。", "")
+    pairs = [(a, b) for a, b in zip(data.splitlines(), new.splitlines(), strict=True) if a != b]
+    assert pairs == [(b"- Fact 07: shelf G7 holds tray 18.", "- Fact 07: 货架 G7 放第 19 盘。".encode())]
+    assert len(markdown.parse(new).entries) == 28

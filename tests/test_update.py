@@ -287,3 +287,16 @@ def test_kinds_all_have_a_heading() -> None:
     for kind in update.KINDS:
         assert update.heading_for(kind, parsed, "en").isascii()
         assert not update.heading_for(kind, parsed, "zh").isascii()
+
+
+def test_a_person_adds_a_line_at_once_while_a_plan_is_being_made_and_both_facts_stay(
+    make: Callable[..., Memory],
+) -> None:
+    memory = make({"channels/dm%3Aines/MEMORY.md": case("G02-memory.md")})
+    plan = memory.propose("dm:ines", talk("记住：构建池改叫苍鹭二号。"))
+    memory.add("Fan arrives 2026-03-20.", "dm:ines")  # the plan holds no lock while it waits to be applied
+    memory.apply(plan)
+    text = (memory.workspace.read("channels/dm%3Aines/MEMORY.md") or b"").decode()
+    assert "Fan arrives 2026-03-20." in text
+    assert "构建池改叫苍鹭二号" in text
+    assert all(f"<!--id:m-0000000{n}-->" in text for n in (1, 2, 3, 4))
