@@ -1,4 +1,4 @@
-"""Git history of the files: commits of exact bytes, log, diff, blame, three-way merge. Nobody else knows git.
+"""Git history of the files: commits of exact bytes, log, diff, blame. Nobody else knows git.
 
 GitPython is a runner of git's plumbing here and nothing more, imported by the first call. When to commit, and
 what a message says, is `memory.py`'s. Hooks and signing do not run; nothing is fetched, no setting changed.
@@ -106,27 +106,6 @@ class Commit:
 def trailers(message: str) -> dict[str, str]:
     """The `Key: value` lines that end a message; values of a repeated key are joined by a newline."""
     return _parts(message)[2]
-
-
-def merge(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
-    """Git's three-way merge by lines: the text, and whether it is clean; if not, it has conflict markers.
-
-    Raises `Refused` for binary content.
-    """
-    from tempfile import TemporaryDirectory
-
-    names = ("ours", "base", "theirs")
-    with TemporaryDirectory(prefix="pipimem-") as scratch:
-        for name, data in zip(names, (ours, base, theirs), strict=True):
-            with open(os.path.join(scratch, name), "wb") as file:
-                file.write(data)
-        labels = [part for name in names for part in ("-L", name)]
-        status, merged, words = _run(scratch, "merge-file", "-p", *labels, *names)
-    if status <= 127:  # the number of conflicts
-        return merged, status == 0
-    if "binary" in words:
-        raise Refused("The texts to merge are binary.", "Choose one of them by hand.")
-    raise Unreadable(f'Git could not merge: "{_first(words)}".', "Choose one of the texts by hand.")
 
 
 class Repository:

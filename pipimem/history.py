@@ -218,6 +218,7 @@ def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
     place: dict[int, int] = {}
     for a, b, size in SequenceMatcher(None, old, current, autojunk=False).get_matching_blocks():
         place.update((a + i, b + i) for i in range(size))
+    fresh = set(range(len(current))).difference(place.values())
     result = list(current)
     for tag, i1, i2, j1, j2 in reversed(SequenceMatcher(None, old, new, autojunk=False).get_opcodes()):
         if tag == "equal":
@@ -230,6 +231,9 @@ def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
             )
         if start is None:
             return None
+        there = range(start, start + j2 - j1)
+        if i1 == i2 and current[start : there.stop] == new[j1:j2] and fresh.issuperset(there):
+            continue  # somebody put the lines back already
         result[start : start + i2 - i1] = new[j1:j2]
     return b"".join(result)
 

@@ -361,8 +361,7 @@ class Memory:
         if dry_run:
             return Applied(plan, tuple(changes(plan, self.workspace.read)[0])), self._still(hit)
         sources = [s for s in [self._source(hit)] if s]
-        lines = [*self._tombstones(), guards.tombstone(self._key(), hit.ref, hit.text, sources)]
-        applied = self.apply(plan, beside={TOMBSTONES: encode("\n".join(lines) + "\n")})
+        applied = self.apply(plan, tombstone=guards.tombstone(self._key(), hit.ref, hit.text, sources))
         self._index.purge()
         return applied, self._still(hit)
 
@@ -374,14 +373,13 @@ class Memory:
         return entry.facts.get("src", "") if entry else ""
 
     def _still(self, hit: Hit) -> list[str]:
-        from pipimem.errors import Usage as NoWords
         from pipimem.update.guards import plain
 
         wanted = plain(hit.text)
         try:
             found = self._index.search(hit.text, Scope(None), 200)
             found += self._index.search(hit.text, Scope(None, layers=["archive"]), 200)
-        except NoWords:
+        except Usage:  # a text without words can only be looked for in the proposals
             found = []
         places = [f"{h.path}:{h.line}" for h in found if wanted in plain(h.text) and h.ref != hit.ref]
         waiting = [p for p in self.workspace.proposals() if wanted in plain(decode(self.workspace.read(p) or b""))]
@@ -451,23 +449,25 @@ class Memory:
 
         return changes(plan, self.workspace.read)[0]
 
-    def apply(self, plan: Plan, *, beside: Mapping[str, bytes] | None = None) -> Applied:
+    def apply(self, plan: Plan, *, tombstone: str = "") -> Applied:
         """Writes a plan: all of its files or none, then commits exactly those, then indexes them.
 
         Operations a person's edit has overtaken are left out and named. Raises `Refused` when nothing could be
-        written, with the reason; the files are then as before. `beside` holds files of pipimem's own that go with it.
+        written, with the reason; the files are then as before. `tombstone` is the line a `forget` sets up with it.
         """
         from pipimem.update.plan import Applied, changes, message, without
 
         self.workspace.trust()
-        with self.workspace.locks(plan.paths):
+        with self.workspace.locks([*plan.paths, *([TOMBSTONES] if tombstone else [])]):
             made, done, refused = changes(plan, self.workspace.read)
             if refused and not done:
                 raise Refused(refused[0].reason, "Nothing was changed.")
-            with Beside(self.workspace, beside or {}):
+            lines = [*self._tombstones(), tombstone]
+            beside = {TOMBSTONES: encode("\n".join(lines) + "\n")} if tombstone else {}
+            with Beside(self.workspace, beside):
                 self.workspace.write(made)
         plan = without(plan, refused)
-        commit, deferred = self._history.commit(made, message(plan, done), beside or {}) if made else ("", "")
+        commit, deferred = self._history.commit(made, message(plan, done), beside) if made else ("", "")
         self._catch_up()
         applied = Applied(plan, tuple(made), commit, deferred, tuple(self.notes))
         self._record(applied, done)
@@ -530,7 +530,7 @@ class Memory:
         plan = Plan(new_run(self.today()), "", "person", "person", (), {}, source=commit.sha)
         if dry_run:
             return Applied(plan, tuple(self._history.back(commit, paths)))
-        with self.workspace.locks(paths):
+        with self.workspace.locks([*paths, *(p for p in commit.files if p == TOMBSTONES)]):
             made = self._history.back(commit, paths)
             self.workspace.write(made)
             beside = self._history.untombed(commit)

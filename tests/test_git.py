@@ -10,7 +10,6 @@ import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import pytest
 
 import pipimem.git
 from pipimem.errors import NotFound, Refused, Unreadable, Usage
-from pipimem.git import Commit, Deferred, GitOff, Repository, merge, trailers
+from pipimem.git import Commit, Deferred, GitOff, Repository, trailers
 
 OURS = "channels/ops/MEMORY.md"
 OLD = "# 频道记忆\n\n- 部署窗口是周四晚上\n"
@@ -1238,43 +1237,6 @@ def test_odd_messages_are_committed_as_text(work: Work, message: str) -> None:
     kept = message.replace("\0", "\N{REPLACEMENT CHARACTER}").replace("\udce9", "?")
     assert work.git("log", "-1", "--format=%B").strip() == kept.strip()
     work.git("fsck", "--strict")
-
-
-# Three-way merge.
-
-BASE = "一\n二\n三\n四\n五\n"
-MERGES = [
-    ("only ours", BASE.replace("一", "1"), BASE, BASE.replace("一", "1"), True),
-    ("only theirs", BASE, BASE.replace("五", "5"), BASE.replace("五", "5"), True),
-    ("both, apart", BASE.replace("一", "1"), BASE.replace("五", "5"), "1\n二\n三\n四\n5\n", True),
-    ("both, alike", BASE + "六\n", BASE + "六\n", BASE + "六\n", True),
-    ("no last newline", BASE.replace("一", "1"), BASE + "六", BASE.replace("一", "1") + "六", True),
-    ("both, here", BASE.replace("三", "3"), BASE.replace("三", "叁"),
-     "一\n二\n<<<<<<< ours\n3\n=======\n叁\n>>>>>>> theirs\n四\n五\n", False),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs", "merged", "clean"), [row[1:] for row in MERGES], ids=[row[0] for row in MERGES]
-)
-def test_merge_is_gits(ours: str, theirs: str, merged: str, clean: bool) -> None:
-    for end in ("\n", "\r\n"):
-        base, mine, yours, result = (text.replace("\n", end).encode() for text in (BASE, ours, theirs, merged))
-        assert merge(base, mine, yours) == (result, clean)
-
-
-def test_merge_works_under_odd_settings_and_refuses_binary(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(work.root))
-    work.git("config", "merge.conflictStyle", "diff3")
-    text, is_clean = merge(b"a\n", b"b\n", b"c\n")
-    assert (text, is_clean) == (b"<<<<<<< ours\nb\n=======\nc\n>>>>>>> theirs\n", False)
-    with pytest.raises(Refused):
-        merge(b"\0a", b"\0b", b"\0c")
-    # More conflicts than an exit status can count.
-    many = [b"%d\n" % number * 5 for number in range(200)]
-    text, is_clean = merge(b"x\n".join(many), b"y\n".join(many), b"z\n".join(many))
-    assert not is_clean
-    assert text.count(b"<<<<<<<") > 127
 
 
 # What the module may do at all.

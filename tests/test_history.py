@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +41,25 @@ def test_an_added_line_goes_and_every_later_line_stays(
     assert result is not None
     assert NEW not in result
     assert sorted(result.splitlines()) == sorted(line.rstrip(b"\n") for line in now if line != NEW)
+
+
+BASE = "一\n二\n三\n四\n五\n"
+MERGES = [
+    ("only ours", BASE.replace("一", "1"), BASE, BASE.replace("一", "1")),
+    ("only theirs", BASE, BASE.replace("五", "5"), BASE.replace("五", "5")),
+    ("both, apart", BASE.replace("一", "1"), BASE.replace("五", "5"), "1\n二\n三\n四\n5\n"),
+    ("both, alike", BASE + "六\n", BASE + "六\n", BASE + "六\n"),
+    ("no last newline", BASE.replace("一", "1"), BASE + "六", BASE.replace("一", "1") + "六"),
+    ("both, here", BASE.replace("三", "3"), BASE.replace("三", "叁"),
+     None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("now", "before", "result"), [row[1:] for row in MERGES], ids=[row[0] for row in MERGES])
+def test_taking_back_is_a_three_way_merge(now: str, before: str, result: str | None) -> None:
+    for end in ("\n", "\r\n"):
+        texts = [text.replace("\n", end).encode() for text in (BASE, before, now)]
+        assert take_back(*texts) == (None if result is None else result.replace("\n", end).encode())
 
 
 def test_the_changed_line_itself_is_a_conflict() -> None:

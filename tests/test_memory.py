@@ -231,6 +231,25 @@ def test_a_forgotten_entry_is_gone_from_file_index_and_answers_and_is_not_learne
     assert [o.reason for o in plan.rejected] == ["it was forgotten before"]
 
 
+def test_forgetting_in_several_channels_at_once_loses_no_tombstone(make: MakeMemory) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    memory = make({"pipimem.toml": "[git]\ncommit = false\n"})
+    ids = []
+    for n in range(6):
+        memory.add_channel(f"dm:人{n}", minimal=True)
+        ids.append(memory.add(f"The gate code of house {n} is secret, 门牌{n}", f"dm:人{n}").plan.ops[0].id)
+
+    def forget(identity: str) -> None:
+        with pipimem.open(memory.workspace.root) as own:
+            own.forget(identity)
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(forget, ids))
+    lines = Path(memory.workspace.root, ".pipimem/tombstones.jsonl").read_text().splitlines()
+    assert sorted(json.loads(line)["id"] for line in lines) == sorted(ids)
+
+
 def test_forgetting_names_the_places_where_the_words_still_stand(team: Memory) -> None:
     entry = team.add("The lamp in the shed is tuned to 98.5", "dm:顾念").plan.ops[0]
     with open(os.path.join(team.workspace.root, "channels/dm%3A顾念/HISTORY.md"), "ab") as file:
