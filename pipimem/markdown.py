@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PIECE_LIMIT = 1600
 COMMENT = re.compile(r"[ \t]*<!--\s*(?:id:)?(m-[0-9a-f]{8})((?:\s+[a-z][\w-]*=[^\s>]*)*)\s*-->[ \t]*")
 ONLY_COMMENT = re.compile(r"(?:\s*<!--.*?-->)*\s*", re.DOTALL)
+DATE = re.compile(r"[\[(*_]{0,4}(\d{4}(?:-\d{1,2}-|/\d{1,2}/|\.\d{1,2}\.|年\d{1,2}月)\d{1,2})(?!\d)")
 CONTROL = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127))
 
 
@@ -51,14 +52,18 @@ class Section:
 class Entry:
     """One remembered item: its byte range with the marker, its text without marker and comment, what its comment says.
 
-    `id` is "" for an entry a person typed. `end` is after the last line's ending.
+    `id` is "" for an entry a person typed. `end` is after the last line's ending. `listed` says whether it is a list
+    item; else it is a whole `§` block or a dated paragraph.
     """
 
-    __slots__ = ("end", "facts", "id", "line", "start", "text", "trail")
+    __slots__ = ("end", "facts", "id", "line", "listed", "start", "text", "trail")
 
-    def __init__(self, span: tuple[int, int], line: int, trail: tuple[str, ...], text: str) -> None:
+    def __init__(
+        self, span: tuple[int, int], line: int, trail: tuple[str, ...], text: str, *, listed: bool = False
+    ) -> None:
         self.start, self.end = span
         self.line = line
+        self.listed = listed
         self.trail = trail
         self.text, self.id, self.facts = split_comment(text)
 
@@ -77,9 +82,13 @@ class Block:
 
 
 class Parsed:
-    """A file cut into sections and blocks. `front` is the byte range of the front matter, (0, 0) without one."""
+    """A file cut into sections and blocks. `front` is the byte range of the front matter, (0, 0) without one.
 
-    __slots__ = ("blocks", "data", "entries", "front", "newline", "offsets", "sections")
+    `family` says how its entries stand: "listed" (list items), "separated" (`§` lines between them, no headings), or
+    "dated" (no headings; paragraphs that begin with a date, besides list items).
+    """
+
+    __slots__ = ("blocks", "data", "entries", "family", "front", "newline", "offsets", "sections")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -89,6 +98,7 @@ class Parsed:
         self.sections: list[Section] = []
         self.blocks: list[Block] = []
         self.entries: list[Entry] = []
+        self.family = "listed"
 
     def line_of(self, offset: int) -> int:
         """The line, from 1, that holds byte `offset`."""
@@ -131,7 +141,8 @@ def parse(data: bytes) -> Parsed:
     before = parsed.line_of(base) - 1
     _collect_blocks(parsed, found, before)
     _collect_sections(parsed, found, before)
-    parsed.entries = _separated(parsed) if is_separated(parsed) else _listed(parsed)
+    parsed.family = _family(parsed)
+    parsed.entries = _separated(parsed) if parsed.family == "separated" else _listed(parsed)
     return parsed
 
 
@@ -175,10 +186,17 @@ def _collect_sections(parsed: Parsed, found: Sequence[Token], before: int) -> No
         parsed.sections.append(Section(level, title, names, span, before + token.map[0] + 1))
 
 
-def is_separated(parsed: Parsed) -> bool:
-    """Whether the file is a `§` file: entries between lines that hold only `§`, and no headings."""
+def _family(parsed: Parsed) -> str:
+    if any(s.level for s in parsed.sections):
+        return "listed"
+    if re.search(rb"(?m)^\xc2\xa7[ \t]*\r?$", parsed.data):
+        return "separated"
+    return "dated" if any(_is_dated(parsed, b) for b in parsed.blocks) else "listed"
+
+
+def _is_dated(parsed: Parsed, block: Block) -> bool:
     return (
-        all(s.level == 0 for s in parsed.sections) and re.search(rb"(?m)^\xc2\xa7[ \t]*\r?$", parsed.data) is not None
+        block.kind == "paragraph_open" and DATE.match(decode(parsed.data[block.start : block.end]).lstrip()) is not None
     )
 
 
@@ -206,7 +224,11 @@ def _listed(parsed: Parsed) -> list[Entry]:
             section = following
         for start, end, line in block.items:
             text = _item_text(decode(parsed.data[start:end]))
-            found.append(Entry((start, end), line, section.trail, text))
+            found.append(Entry((start, end), line, section.trail, text, listed=True))
+        if parsed.family == "dated" and _is_dated(parsed, block):
+            text = decode(parsed.data[block.start : block.end])
+            plain = "\n".join(line.strip(" \t") for line in re.split(r"\r\n|\n|\r", text))
+            found.append(Entry((block.start, block.end), block.line, (), plain.strip()))
     return found
 
 
@@ -265,8 +287,10 @@ class Piece:
         self.entry = entry
 
 
-def pieces(parsed: Parsed, *, entries: bool) -> list[Piece]:
+def pieces(parsed: Parsed, *, entries: bool, dated: bool = False) -> list[Piece]:
     """The passages of a file in order: entries (where the layer has them) and the text between, in bounded pieces.
+
+    `dated` alone makes entries of dated paragraphs only.
 
     Text is cut between blocks so that a piece stays near 1,600 bytes; a longer block is cut between lines. Empty
     text and text that is only comments is left out. The front matter is a piece with an empty trail.
@@ -274,16 +298,17 @@ def pieces(parsed: Parsed, *, entries: bool) -> list[Piece]:
     found = []
     if parsed.front[1] > parsed.front[0]:
         found.append(Piece(parsed.front, 1, ()))
-    if entries and is_separated(parsed):
+    if entries and parsed.family == "separated":
         return found + [Piece((e.start, e.end), e.line, (), e) for e in parsed.entries]
-    by_start = {e.start: e for e in parsed.entries} if entries else {}
+    by_start = {e.start: e for e in parsed.entries if entries or (dated and not e.listed)}
     for section in parsed.sections:
         run: list[tuple[int, int, int]] = []
         for block in parsed.blocks_of(section):
-            if block.items and entries:
+            spans = block.items or [(block.start, block.end, block.line)]
+            if spans[0][0] in by_start:
                 found += _joined(parsed, run, section)
                 run = []
-                found += [Piece((s, e), n, section.trail, by_start[s]) for s, e, n in block.items]
+                found += [Piece((s, e), n, section.trail, by_start[s]) for s, e, n in spans]
             elif not _is_comment(parsed, block):
                 run += _bounded(parsed, block)
         found += _joined(parsed, run, section)
@@ -372,10 +397,14 @@ def add_entry(parsed: Parsed, heading: str, text: str, note: str) -> bytes:
     Everything else stays byte for byte. `Refused` when the place cannot take a list item, such as an open fence.
     """
     text = clean(text)
-    section = None if is_separated(parsed) else _section_or_none(parsed, heading)
+    if parsed.family == "dated":
+        text = _with_date(text, note)
+    section = _section_or_none(parsed, heading) if parsed.family == "listed" else None
     for attempt in [text] if text[0] not in "-*+_=#>`~" else [text, "\\" + text]:
-        if is_separated(parsed):
+        if parsed.family == "separated":
             data, sections = _append_separated(parsed, attempt, note), 0
+        elif parsed.family == "dated":
+            data, sections = append_text(parsed, _marked(attempt, note) + "\n"), 0
         elif section is None:
             data, sections = _new_section(parsed, heading, item(attempt, note)), 1
         else:
@@ -383,6 +412,20 @@ def add_entry(parsed: Parsed, heading: str, text: str, note: str) -> bytes:
         if _adds_one(parsed, data, attempt, sections):
             return data
     raise _unsafe(parsed, section or parsed.sections[-1])
+
+
+def _with_date(text: str, note: str) -> str:
+    """`text` beginning with a date, as every entry of such a file does: its own, else the day in its comment."""
+    if DATE.match(text):
+        return text
+    since = split_comment(note)[2].get("since", "")
+    if not DATE.match(since):
+        raise Refused("The entries of this file begin with a date, and none is given.", "Begin the text with one.")
+    return f"{since} {text}"
+
+
+def _marked(text: str, note: str) -> str:
+    return text.replace("<!--", "<\\!--") + (f" {note}" if note else "")
 
 
 def _section_or_none(parsed: Parsed, heading: str) -> Section | None:
@@ -506,8 +549,13 @@ def append_text(parsed: Parsed, text: str) -> bytes:
 
 
 def append_section(parsed: Parsed, title: str, text: str) -> bytes:
-    """The file with one more H2 section at its end, read back as exactly one."""
+    """The file with one more H2 section at its end, read back as exactly one.
+
+    A file of dated paragraphs gets one more of those instead: a heading would make it another kind of file.
+    """
     title = clean(title).replace("\n", " ")
+    if parsed.family == "dated":
+        return add_entry(parsed, "", title + "\n" + re.sub(r"(?m)^[ \t]*[-*+][ \t]+", "", text), "")
     data = append_text(parsed, f"## {title}\n\n{text.strip()}\n")
     again = parse(data)
     if len([s for s in again.sections if s.level]) != len([s for s in parsed.sections if s.level]) + 1:
@@ -516,7 +564,7 @@ def append_section(parsed: Parsed, title: str, text: str) -> bytes:
 
 
 def _append_separated(parsed: Parsed, text: str, note: str) -> bytes:
-    lines = text + (f" {note}" if note else "")
+    lines = _marked(text, note)
     lead = "§\n" if parsed.entries else ""
     data = parsed.data
     gap = b"" if not data or data.endswith((b"\n", b"\r")) else parsed.newline
@@ -539,8 +587,8 @@ def replace_entry(parsed: Parsed, entry: Entry, text: str, note: str) -> bytes:
     raw = decode(parsed.data[entry.start : entry.end])
     body = raw.rstrip("\r\n")
     mark = re.match(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]+", raw)
-    if is_separated(parsed):
-        new = text + (f" {note}" if note else "")
+    if not entry.listed:
+        new = _marked(text, note).replace("\n", decode(parsed.newline))
     else:
         new = item(text, note, mark[0] if mark else "- ", decode(parsed.newline))
     data = parsed.data[: entry.start] + encode(new + raw[len(body) :]) + parsed.data[entry.end :]
@@ -552,7 +600,7 @@ def remove_entry(parsed: Parsed, entry: Entry) -> bytes:
     """The file without `entry`'s lines (and without the blank line that would be left twice)."""
     head, tail = parsed.data[: entry.start], parsed.data[entry.end :]
     ending = parsed.newline
-    if is_separated(parsed):
+    if parsed.family == "separated":
         mark = re.compile(rb"\xc2\xa7[ \t]*(?:\r\n|\n|\r|\Z)")
         found = mark.match(tail)
         if found:
@@ -575,7 +623,7 @@ def _verify(parsed: Parsed, data: bytes, entry: Entry, text: str | None) -> None
     wanted += [(e.trail, e.text) for e in parsed.entries if e.start > entry.start]
     again = parse(data)
     # With its last separator gone a `§` file no longer looks like one; its entries are still counted as such.
-    entries = _separated(again) if is_separated(parsed) else again.entries
+    entries = _separated(again) if parsed.family == "separated" else again.entries
     same = [s.trail for s in again.sections] == [s.trail for s in parsed.sections]
     if not same or [(e.trail, e.text) for e in entries] != wanted:
         raise Refused(f"The entry in line {entry.line} cannot be changed alone.", "Change it in an editor.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from pipimem.config import remembered
-from pipimem.errors import Error, NotFound, Refused, Unreadable, Usage
+from pipimem.errors import Conflict, Error, NotFound, Refused, Unreadable, Usage
 from pipimem.files import reason
 from pipimem.history import TOMBSTONES, Beside, History, read_private, write_beside
 from pipimem.index import Hit, Index, Scope
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pipimem.index.sync import Diff
     from pipimem.recall import Recall
     from pipimem.transcript import Transcript
+    from pipimem.update.merge import Merged
     from pipimem.update.plan import Applied, Op, Plan
     from pipimem.update.review import Proposal
     from pipimem.workspace import Channel
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 KINDS = ("direct", "group", "project")
 MINIMAL = ("SESSION.md", "MEMORY.md", "HISTORY.md")
 FULL = (*MINIMAL, "SOUL.md", "AGENTS.md")
+WRITE_TRIES = 5
 TARGETS = {"user": "USER.md", "memory": "MEMORY.md"}
 
 
@@ -352,14 +354,14 @@ class Memory:
         look at. Git keeps the old text; the index does not.
         """
         from pipimem.update import guards
-        from pipimem.update.plan import Applied, Op, changes
+        from pipimem.update.plan import Applied, Op
 
         hit = self.entry(ref)
         op = Op("forget", hit.path, target=hit.ref, reason="asked to forget")
         templates = self._templates(self.workspace.channel(hit.channel)) if hit.channel else {}
         plan = self._plan(hit.channel, [op], templates, "person")
         if dry_run:
-            return Applied(plan, tuple(changes(plan, self.workspace.read)[0])), self._still(hit)
+            return Applied(plan, tuple(self.preview(plan))), self._still(hit)
         sources = [s for s in [self._source(hit)] if s]
         applied = self.apply(plan, tombstone=guards.tombstone(self._key(), hit.ref, hit.text, sources))
         self._index.purge()
@@ -445,33 +447,48 @@ class Memory:
 
     def preview(self, plan: Plan) -> list[Change]:
         """The changes `apply` would make now; the same function makes them."""
-        from pipimem.update.plan import changes
+        from pipimem.update.merge import merge
 
-        return changes(plan, self.workspace.read)[0]
+        return merge(plan, self.workspace.read).changes
 
     def apply(self, plan: Plan, *, tombstone: str = "") -> Applied:
         """Writes a plan: all of its files or none, then commits exactly those, then indexes them.
 
-        Operations a person's edit has overtaken are left out and named. Raises `Refused` when nothing could be
-        written, with the reason; the files are then as before. `tombstone` is the line a `forget` sets up with it.
+        What a person saved since the plan was made stays: an operation that no longer fits is left out and named, and
+        where a machine planned it, it waits in `review/`. Raises `Refused` when nothing could be written, with the
+        reason; the files are then as before. `tombstone` is the line a `forget` sets up with it.
         """
-        from pipimem.update.plan import Applied, changes, message, without
+        from pipimem.update.plan import Applied, message
 
         self.workspace.trust()
         with self.workspace.locks([*plan.paths, *([TOMBSTONES] if tombstone else [])]):
-            made, done, refused = changes(plan, self.workspace.read)
-            if refused and not done:
-                raise Refused(refused[0].reason, "Nothing was changed.")
             lines = [*self._tombstones(), tombstone]
             beside = {TOMBSTONES: encode("\n".join(lines) + "\n")} if tombstone else {}
             with Beside(self.workspace, beside):
-                self.workspace.write(made)
-        plan = without(plan, refused)
-        commit, deferred = self._history.commit(made, message(plan, done), beside) if made else ("", "")
+                merged = self._write(plan)
+        plan, made = merged.settled(plan), merged.changes
+        commit, deferred = self._history.commit(made, message(plan, merged.done), beside) if made else ("", "")
         self._catch_up()
         applied = Applied(plan, tuple(made), commit, deferred, tuple(self.notes))
-        self._record(applied, done)
+        self._record(applied, merged.done)
         return applied
+
+    def _write(self, plan: Plan) -> Merged:
+        """Merges and writes. An editor takes no lock: what it saves in between is merged anew, a few times."""
+        from pipimem.update.merge import merge
+
+        for left in reversed(range(WRITE_TRIES)):
+            merged = merge(plan, self.workspace.read)
+            if merged.refused and not merged.done:
+                raise Refused(merged.refused[0].reason, "Nothing was changed.")
+            try:
+                self.workspace.write(merged.changes)
+            except Conflict:
+                if not left:
+                    raise
+                continue
+            break
+        return merged
 
     def _catch_up(self) -> None:
         """Indexes what was written; a busy or broken index is caught up by the next look instead."""

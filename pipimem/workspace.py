@@ -512,8 +512,8 @@ class Workspace:
     def write(self, changes: Iterable[Change]) -> None:
         """Writes all changes or none, each only on the bytes that were read, and reads every file back.
 
-        The caller holds `locks`. Raises `Conflict` when a file changed since, `Refused` or `Unreadable` with the true
-        reason otherwise; then every file is as before.
+        The caller holds `locks`. Raises `Conflict` when a file changed since it was read, `Refused` or `Unreadable`
+        with the true reason otherwise; then every file is as before, save one somebody saved right after the write.
         """
         self.trust()
         admitted = [self._admit(change) for change in changes if change.before != change.after]
@@ -528,7 +528,7 @@ class Workspace:
         write_together(admitted, self.private())
         for change, _, _ in admitted:
             if self.read(change.path) != change.after:
-                raise Conflict(f"'{change.path}' did not read back as it was written.", "Look at the file.")
+                raise Refused(f"'{change.path}' did not read back as it was written.", "Look at the file.")
 
     def _admit(self, change: Change) -> tuple[Change, str, object]:
         """The choke point every write passes: place, state of the file, and the safety of what is added."""

@@ -22,11 +22,24 @@ FRAGMENTS = st.lists(
     ),
     max_size=14,
 )  # fmt: skip
-DOCUMENTS = st.one_of(FRAGMENTS.map("".join).map(str.encode), st.binary(max_size=200))
+DATED = st.lists(
+    st.sampled_from(["2026-03-14 到货\n", "[2026-03-14 10:00] fan\nsecond line\n", "2026年3月4日 换滤芯 <!-- m-0000000b kind=fact -->\n", "no date\n", "- item\n", "\n", "\n", "\r\n", "§x\n", "```\n2026-01-01 code\n```\n", "> 2026-01-01\n", "    2026-01-01\n"]),
+    max_size=12,
+)  # fmt: skip
+DOCUMENTS = st.one_of(
+    FRAGMENTS.map("".join).map(str.encode), DATED.map("".join).map(str.encode), st.binary(max_size=200)
+)
 TEXTS = st.one_of(
     st.text(min_size=1, max_size=60),
     st.sampled_from(["# heading", "- item", "1. one", "---", "- -", "```", "<!-- x", "-->", "> q", "a\n# b", "a\n===", "§", "[x]: y", "中文\n\n第二行", "*", "m-0000000a"]),
 )  # fmt: skip
+
+
+def prose(data: bytes) -> list[tuple[str, bytes]]:
+    """The blocks of a file that hold no entry, as they read."""
+    parsed = markdown.parse(data)
+    starts = {e.start for e in parsed.entries}
+    return [(b.kind, data[b.start : b.end].strip()) for b in parsed.blocks if not b.items and b.start not in starts]
 
 
 @given(DOCUMENTS)
@@ -49,6 +62,8 @@ def test_an_added_entry_is_read_back_as_one_and_nothing_else_changes(data: bytes
     added = [e for e in after.entries if e.id == "m-12345678"]
     assert len(added) == 1
     assert added[0].text.removeprefix("\\") == markdown.clean(text).removeprefix("\\")
+    if before.family != "separated":
+        assert prose(new) == prose(data)
     kept = [(e.trail, e.text) for e in after.entries if e is not added[0]]
     assert kept == [(e.trail, e.text) for e in before.entries]
     # Nothing of the old text is gone: it is the new text less one run of bytes.
@@ -73,7 +88,9 @@ def test_replacing_or_removing_an_entry_changes_its_own_lines_only(data: bytes, 
     except Refused:
         return
     assert len(new) < len(data)
-    if markdown.is_separated(parsed):
+    if parsed.family != "separated":
+        assert prose(new) == prose(data)
+    if parsed.family == "separated":
         return  # with its last separator gone it reads as an ordinary file
     assert len(markdown.parse(new).entries) == len(parsed.entries) - 1
 
@@ -246,6 +263,55 @@ def test_separated_files_have_entries_and_take_one_more() -> None:
     new = markdown.add_entry(parsed, "ignored", "third", "")
     assert new.decode() == "喜欢茶\n§\nsecond\nline\n§\nthird\n"
     assert markdown.remove_entry(parsed, parsed.entries[0]).decode() == "second\nline\n"
+
+
+HISTORY = "[2026-03-14 10:00] 风扇到货。\n放在二楼。\n\n2026-03-16 Filter changed. <!-- m-0000000b kind=fact -->\n\nno date here\n"
+
+
+def test_dated_paragraphs_of_a_file_without_headings_are_entries() -> None:
+    parsed = markdown.parse(HISTORY.encode())
+    assert [(e.text, e.id) for e in parsed.entries] == [
+        ("[2026-03-14 10:00] 风扇到货。\n放在二楼。", ""),
+        ("2026-03-16 Filter changed.", "m-0000000b"),
+    ]
+    shown = markdown.pieces(parsed, entries=False, dated=True)
+    assert [p.entry is not None for p in shown] == [True, True, False]
+    assert all(p.entry is None for p in markdown.pieces(parsed, entries=False))
+    headed = markdown.parse(b"# History\n\n" + HISTORY.encode())
+    assert headed.entries == []
+
+
+def test_a_file_of_dated_paragraphs_takes_one_more_and_gets_no_heading() -> None:
+    parsed = markdown.parse(HISTORY.encode())
+    note = markdown.comment("m-0000000c", {"kind": "fact", "since": "2026-03-18"})
+    new = markdown.add_entry(parsed, "Facts", "换了滤芯", note)
+    assert new.decode() == HISTORY + f"\n2026-03-18 换了滤芯 {note}\n"
+    block = markdown.append_section(parsed, "2026-03-19 Moved", "- Task: 搬家\n- fact: done")
+    assert block.decode() == HISTORY + "\n2026-03-19 Moved\nTask: 搬家\nfact: done\n"
+    with pytest.raises(Refused, match="begin with a date"):
+        markdown.add_entry(parsed, "Facts", "no day", "")
+    first = parsed.entries[0]
+    changed = markdown.replace_entry(parsed, first, "2026-03-15 风扇", "")
+    assert changed.decode() == "2026-03-15 风扇\n" + HISTORY.split("\n", 2)[2]
+    assert markdown.remove_entry(parsed, parsed.entries[1]).decode() == HISTORY.replace(
+        HISTORY.split("\n")[3] + "\n\n", ""
+    )
+
+
+LONG = 10 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["x" * LONG, "- " + "好 " * (LONG // 4), "`" * LONG, "<!-- " + "- " * (LONG // 2), "# " + "# " * (LONG // 2)],
+)
+def test_a_line_of_ten_megabytes_is_read_and_kept(line: str) -> None:
+    data = f"# 标题\n\n- one\n\n{line}".encode()
+    parsed = markdown.parse(data)
+    assert b"".join(data[s.start : s.end] for s in parsed.sections) == data
+    assert parsed.entries[0].text == "one"
+    new = markdown.replace_entry(parsed, parsed.entries[0], "一", "")
+    assert new == data.replace(b"- one", "- 一".encode(), 1)
 
 
 def test_conflict_markers_are_found_with_their_line() -> None:

@@ -269,10 +269,11 @@ def passages(document: Document, data: bytes, workspace: Workspace) -> Iterator[
     """The passages of a file in order: the columns of the table from `start` on, the heading, and the text."""
     parsed = markdown.parse(data)
     layer_entries = document.layer in ENTRY_LAYERS
-    ids = {e.start: i for i, e in markdown.identified(parsed, document.channel)} if layer_entries else {}
+    dated = document.layer == "history" and parsed.family == "dated"
+    ids = {e.start: i for i, e in markdown.identified(parsed, document.channel)} if layer_entries or dated else {}
     patterns, allow = workspace.config["safety.patterns"], workspace.config["safety.allow"]
     stem = os.path.basename(document.path).removesuffix(".md") if document.layer == "note" else ""
-    for piece in markdown.pieces(parsed, entries=layer_entries):
+    for piece in markdown.pieces(parsed, entries=layer_entries, dated=dated):
         raw = data[piece.start : piece.end]
         text = scrub(piece.entry.text if piece.entry else decode(raw))
         trail = [scrub(t) for t in piece.trail]

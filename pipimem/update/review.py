@@ -43,22 +43,38 @@ class Proposal:
     problem: str = ""
 
 
-def proposal(outcome: Outcome, name: str, channel: str, created: date) -> Op:
-    """The operation that writes a held-back operation as a proposal file called `name`."""
+def proposal(outcome: Outcome, name: str, channel: str, created: date, old: str = "") -> Op:
+    """The operation that writes a held-back operation as a proposal file called `name`.
+
+    `old` is the text it would replace or take out, as the plan saw it.
+    """
     op = outcome.op
     facts = {
         "id": name, "op": op.op, "channel": channel, "file": op.path, "heading": op.heading, "target": op.target,
         "kind": op.kind, "created": created.isoformat(),
     }  # fmt: skip
     head = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in facts.items() if value]
+    text = op.text or old
+    quotes = [*(_quoted("Instead of", old) if op.text and old else ()), *_quoted(f"{_verb(op)} in `{op.path}`", text)]
     lines = [
-        "---", *head, "---", "", f"# {clip(one_line(op.text), 72) or 'Proposal'}", "", "## What", "",
-        f"{'Forget' if op.op == 'forget' else 'Write'} in `{op.path}`:", "",
-        *(f"> {line}" for line in op.text.split("\n")), "", "## Why", "", f"Held back because {outcome.reason}.", "",
-        "## Evidence", "", f"- {op.facts.get('src') or 'none given'}", "", "## Your answer", "", "- [ ] accept",
-        "- [ ] reject", "",
+        "---", *head, "---", "", f"# {clip(one_line(text), 72) or 'Proposal'}", "", "## What", "", *quotes,
+        "## Why", "", f"Held back because {_because(outcome.reason)}.", "", "## Evidence", "",
+        f"- {op.facts.get('src') or 'none given'}", "", "## Your answer", "", "- [ ] accept", "- [ ] reject", "",
     ]  # fmt: skip
     return Op("proposal", f"review/{name}.md", "\n".join(lines), id=name, reason=outcome.reason)
+
+
+def _verb(op: Op) -> str:
+    return {"forget": "Forget", "invalidate": "Take out"}.get(op.op, "Write")
+
+
+def _quoted(lead: str, text: str) -> list[str]:
+    return [f"{lead}:", "", *(f"> {line}" for line in text.split("\n")), ""]
+
+
+def _because(reason: str) -> str:
+    """A refusal's sentence, or a guard's words, as they follow "because"."""
+    return reason[:1].lower() + reason[1:].rstrip(".")
 
 
 def read(path: str, data: bytes) -> Proposal:

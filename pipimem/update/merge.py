@@ -1,0 +1,171 @@
+"""A plan onto the files as they are now: a three-way merge by entry and section, pure.
+
+Base is what the plan was made from, theirs what stands in the file now, ours the plan's operations. A person's text
+wins; what no longer fits becomes a proposal; nothing that was deleted meanwhile comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+from pipimem import markdown
+from pipimem.errors import Error, NotFound, Refused
+from pipimem.text import encode
+from pipimem.update import guards, review
+from pipimem.update.plan import Op, Outcome, Plan
+from pipimem.workspace import Change
+
+Read = Callable[[str], bytes | None]
+
+
+class Overtaken(Refused):
+    """The operation no longer fits what a person has made of the file since the plan was made."""
+
+
+@dataclass(slots=True)
+class Merged:
+    """What a plan comes to: the files' new texts, the operations in them, and those that are not, with the reason."""
+
+    changes: list[Change] = field(default_factory=list)
+    done: list[Op] = field(default_factory=list)
+    refused: list[Outcome] = field(default_factory=list)
+    proposed: list[Outcome] = field(default_factory=list)
+
+    def settled(self, plan: Plan) -> Plan:
+        """The plan with only the operations that were done, and the others where they belong."""
+        return replace(
+            plan, ops=tuple(self.done), proposed=(*plan.proposed, *self.proposed),
+            rejected=(*plan.rejected, *self.refused),
+        )  # fmt: skip
+
+
+def merge(plan: Plan, read: Read) -> Merged:
+    """The text each file gets when `plan` is folded onto what `read` gives now. Nothing is written.
+
+    An operation touches one entry or one section, so whatever a person changed elsewhere stays. One that a person has
+    overtaken is refused; where a machine made the plan, a proposal in `review/` takes its place.
+    """
+    merged = Merged()
+    for path in plan.paths:
+        before = read(path)
+        count = len(merged.done)
+        data = _folded(plan, path, before if before is not None else plan.templates.get(path, b""), merged)
+        if len(merged.done) > count and data != (before or b""):
+            merged.changes.append(Change(path, before, data))
+    for op in _proposals(plan, merged.proposed, read):
+        merged.changes.append(Change(op.path, None, encode(op.text)))
+        merged.done.append(op)
+    if merged.done:
+        merged.changes += _restored(plan, read)
+    return merged
+
+
+def _folded(plan: Plan, path: str, data: bytes, merged: Merged) -> bytes:
+    for op in (o for o in plan.ops if o.path == path):
+        try:
+            data = _fold(op, data, plan)
+            merged.done.append(op)
+        except Overtaken as error:
+            (merged.refused if plan.actor == "person" else merged.proposed).append(Outcome(op, error.message))
+        except Error as error:
+            merged.refused.append(Outcome(op, error.message))
+    return data
+
+
+def _restored(plan: Plan, read: Read) -> list[Change]:
+    """The channel's files that are missing, from their templates: every writing verb makes them whole again."""
+    missing = (path for path in plan.templates if path not in plan.paths and read(path) is None)
+    return [Change(path, None, plan.templates[path]) for path in missing]
+
+
+def _proposals(plan: Plan, outcomes: list[Outcome], read: Read) -> Iterator[Op]:
+    """The proposals that take the place of overtaken operations, named so that no file of the plan is hit."""
+    number = sum(op.op == "proposal" for op in plan.ops)
+    for outcome in outcomes:
+        number += 1
+        while read(f"review/{plan.run}-{number}.md") is not None:
+            number += 1
+        old = _old_text(plan, outcome.op)
+        yield review.proposal(outcome, f"{plan.run}-{number}", plan.channel, _day(plan), old)
+
+
+def _old_text(plan: Plan, op: Op) -> str:
+    entry = markdown.entry_by_id(_base(plan, op), plan.channel, op.target) if op.target else None
+    return entry.text if entry else ""
+
+
+def _day(plan: Plan) -> date:
+    """The day a run's name holds."""
+    return date.fromisoformat(plan.run.split("-")[1])
+
+
+def _base(plan: Plan, op: Op) -> markdown.Parsed:
+    base = plan.base.get(op.path)
+    return markdown.parse(base if base is not None else plan.templates.get(op.path, b""))
+
+
+def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
+    if op.op == "proposal":
+        return encode(op.text)
+    if line := markdown.conflict_line(data):
+        raise Refused(f"'{op.path}' has an unresolved merge conflict in line {line}.", "Resolve it first.")
+    now, base = markdown.parse(data), _base(plan, op)
+    match op.op:
+        case "add" | "note":
+            _check_addition(op, now, base)
+            note = markdown.comment(op.id, op.facts) if op.op == "add" else ""
+            return markdown.add_entry(now, op.heading, op.text, note)
+        case "block":
+            return markdown.append_section(now, op.heading, op.text)
+        case "section":
+            _check_section(op, now, base)
+            return markdown.replace_section(now, op.heading, op.text)
+    entry = _target(op, now, base, plan)
+    if op.op == "supersede":
+        return markdown.replace_entry(now, entry, op.text, markdown.comment(op.id, op.facts))
+    return markdown.remove_entry(now, entry)
+
+
+def _check_addition(op: Op, now: markdown.Parsed, base: markdown.Parsed) -> None:
+    if op.op == "add" and guards.duplicate(op.text, (e.text for e in now.entries)):
+        raise Refused(f"'{op.path}' says so already.", "Nothing was changed.")
+    if guards.duplicate(op.text, (e.text for e in base.entries)) and not guards.duplicate(
+        op.text, (e.text for e in now.entries)
+    ):
+        raise Refused(f"'{op.path}' said so and a person took it out.", "Nothing was changed.")
+    if _has_section(base, op.heading) and not _has_section(now, op.heading):
+        raise Overtaken(f"The section '{op.heading}' was taken out meanwhile.", "Nothing was changed.")
+
+
+def _has_section(parsed: markdown.Parsed, heading: str) -> bool:
+    try:
+        markdown.find_section(parsed, heading)
+    except NotFound:
+        return False
+    except Refused:  # several fit: which one is meant is said when it is written
+        return True
+    return True
+
+
+def _check_section(op: Op, now: markdown.Parsed, base: markdown.Parsed) -> None:
+    if not _has_section(now, op.heading):
+        raise Overtaken(f"The section '{op.heading}' was taken out meanwhile.", "Nothing was changed.")
+    if _has_section(base, op.heading) and _own_text(now, op.heading) != _own_text(base, op.heading):
+        raise Overtaken(f"The section '{op.heading}' was edited meanwhile.", "Look at it and try again.")
+
+
+def _own_text(parsed: markdown.Parsed, heading: str) -> bytes:
+    section = markdown.find_section(parsed, heading)
+    return parsed.data[section.body : section.end].strip()
+
+
+def _target(op: Op, now: markdown.Parsed, base: markdown.Parsed, plan: Plan) -> markdown.Entry:
+    entry = markdown.entry_by_id(now, plan.channel, op.target)
+    if entry is None:
+        raise Overtaken(f"The entry '{op.target}' is gone.", "Nothing was changed.")
+    old = markdown.entry_by_id(base, plan.channel, op.target)
+    if old is not None and old.text != entry.text:
+        raise Overtaken(f"The entry '{op.target}' was edited meanwhile.", "Look at it and try again.")
+    return entry
