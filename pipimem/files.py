@@ -120,7 +120,11 @@ def sync_folder(folder: str) -> None:
 
 
 def locked(folder: str, names: Sequence[str]) -> AbstractContextManager[None]:
-    """Holds the named locks of `folder` in the order given. Raises `Refused` after 30 s, or at once with the reason."""
+    """Holds the named locks of `folder` in the order given. Raises `Refused` after 30 s, or at once with the reason.
+
+    The system lets go of a dead process's lock. Who holds one stands beside it in `NAME.owner`, so that a refusal can
+    name the process, and say when it is gone and only its network disk still believes in it.
+    """
     from contextlib import ExitStack, contextmanager
 
     from filelock import FileLock, Timeout
@@ -135,14 +139,51 @@ def locked(folder: str, names: Sequence[str]) -> AbstractContextManager[None]:
                         raise Refused(f"The lock '{path}' is a link.", "Delete it and try again.")
                     stack.enter_context(FileLock(path).acquire(LOCK_WAIT, LOCK_POLL))
                 except Timeout:
-                    raise Refused(f"Another process holds the lock '{path}'.", "Try again in a moment.") from None
+                    raise _taken(path) from None
                 except OSError as error:
                     raise Refused(
                         f"The lock '{path}' cannot be taken: {reason(error)}.", "Nothing was changed."
                     ) from None
+                stack.callback(_try, os.unlink, _owner_file(path))
+                _try(_write_owner, _owner_file(path))
             yield
 
     return held()
+
+
+def _owner_file(path: str) -> str:
+    return path.removesuffix(".lock") + ".owner"
+
+
+def _write_owner(path: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    try:
+        _write_all(handle, encode(f"{os.getpid()} {int(time.time())} {os.uname().nodename}\n"))
+    finally:
+        os.close(handle)
+
+
+def _taken(path: str) -> Refused:
+    """What to say of a lock that is not let go: whose it is, as far as that is known."""
+    try:
+        words = decode(read_regular(_owner_file(path))).split()
+        pid, since, host = int(words[0]), time.strftime("%H:%M:%S", time.localtime(int(words[1]))), words[2]
+    except (OSError, ValueError, IndexError):
+        return Refused(f"Another process holds the lock '{path}'.", "Try again in a moment.")
+    who = f"process {pid} on '{printable(host)}'"
+    if host != os.uname().nodename or _lives(pid):
+        return Refused(f"The lock '{path}' is held by {who} since {since}.", "Try again when it is done.")
+    return Refused(f"The lock '{path}' was taken by {who}, which is gone.", "Delete the lock and try again.")
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def stamp(path: str) -> tuple[int, int, int] | None:

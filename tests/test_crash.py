@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 
 import pipimem
+from pipimem import files
 from pipimem.errors import Refused
 from pipimem.files import Journal, is_temporary
 from pipimem.transcript import Message, Transcript
@@ -365,7 +367,7 @@ def test_what_cannot_be_tidied_up_after_a_refusal_is_tidied_up_by_the_next_write
     write_elsewhere(workspace)
     with (
         Failing(monkeypatch, "replace").at(1, errno.EIO),
-        Failing(monkeypatch, "unlink").at(1, errno.EIO, lasting=lasting),
+        Failing(monkeypatch, "unlink").at(2, errno.EIO, lasting=lasting),
     ):
         assert refusal(lambda: renew(workspace))
     assert there(root) == OLD
@@ -629,3 +631,53 @@ def test_remembering_does_not_wait_for_an_updater_that_thinks(workspace: Workspa
     assert "staging host moved to stg-2" in now
     assert len(runs) == 1
     assert took < 2
+
+
+def test_who_holds_a_lock_is_named_and_so_is_one_that_is_gone(
+    workspace: Workspace, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "LOCK_WAIT", 0.05)
+    shown: list[str] = []
+
+    def ask() -> None:
+        with pytest.raises(Refused) as caught, Workspace(str(root)).locks(["channels/ops/MEMORY.md"]):
+            pass
+        shown.append(str(caught.value))
+
+    with workspace.locks(["channels/ops/MEMORY.md"]):
+        ask_in_a_thread = threading.Thread(target=ask)
+        ask_in_a_thread.start()
+        ask_in_a_thread.join()
+        owner = next((root / ".pipimem" / "locks").glob("*.owner"))
+        dead = in_child_pid()
+        owner.write_text(owner.read_text().replace(str(os.getpid()), str(dead), 1))
+        ask()
+        owner.write_text("闲人\n")
+        ask()
+    assert f"process {os.getpid()} on" in shown[0]
+    assert "Try again when it is done" in shown[0]
+    assert f"process {dead} on" in shown[1]
+    assert "which is gone" in shown[1]
+    assert "Another process holds the lock" in shown[2]
+    assert list((root / ".pipimem" / "locks").glob("*.owner")) == []
+
+
+def in_child_pid() -> int:
+    """The number of a process that is over."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+def test_the_lock_of_a_killed_process_is_free_at_once(workspace: Workspace, root: Path) -> None:
+    code = "import sys, time; from pipimem.workspace import Workspace\nwith Workspace(sys.argv[1]).locks(['MEMORY.md']): print('held', flush=True); time.sleep(60)"
+    child = subprocess.Popen([sys.executable, "-c", code, str(root)], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    child.stdout.readline()
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    owners = root / ".pipimem" / "locks"
+    assert [f.read_text().split()[0] for f in owners.glob("*.owner")] == [str(child.pid)]
+    put(workspace, {"MEMORY.md": "- 新的\n".encode()})
+    assert list(owners.glob("*.owner")) == []
