@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pipimem.git import Commit, Repository
+    from pipimem.workspace import Scan
 
     Contents = dict[str, bytes | str | None]
 
@@ -155,6 +156,44 @@ class History:
 
     # Looking and taking back
 
+    def damage(self, path: str, data: bytes) -> str:
+        """What makes a document unfit to be written, as words after its name with the last good version; else "".
+
+        Besides conflict markers and NUL bytes that is a file cut off in the middle, which only git can tell.
+        """
+        from pipimem.markdown import damage
+
+        why = damage(data)
+        if not why and not _may_be_cut_off(data):
+            return ""
+        try:
+            repository = self.repository()
+            if not why and cut_off(data, repository.head(path) or b""):
+                why = "is cut off: the last commit has more of it"
+            good = next(
+                (sha for sha, text in self._versions(repository, path) if text.strip() and not damage(text)), ""
+            )
+            return why + f" (the last good version: 'git show {good[:10]}:./{path}')" if why and good else why
+        except Error:  # no history to compare with
+            return why
+
+    def damaged(self, scan: Scan) -> Iterator[tuple[str, str]]:
+        """The documents a torn write left unfit, and why. Notes are too many to be read each time."""
+        for document in scan.documents:
+            if document.layer == "note":
+                continue
+            try:
+                data = self.workspace.read(document.path)
+            except Error:
+                continue  # the scan says so
+            if data is not None and (why := self.damage(document.path, data)):
+                yield document.path, why
+
+    def _versions(self, repository: Repository, path: str) -> Iterator[tuple[str, bytes]]:
+        """The last twenty committed versions of a file, newest first."""
+        for commit in repository.log([path], 20):
+            yield commit.sha, repository.head(path, commit.sha) or b""
+
     def log(self, paths: Sequence[str], limit: int) -> list[Commit]:
         """The commits that touched one of the paths (none: the workspace), newest first."""
         return self.repository().log(paths, limit)
@@ -204,6 +243,22 @@ class History:
         if merged is None:
             raise Refused(f"The same lines of '{path}' were changed since.", "Take it back in an editor.")
         return Change(path, now, merged) if merged != now else None
+
+
+def _may_be_cut_off(data: bytes) -> bool:
+    return not data.strip() or not data.endswith((b"\n", b"\r"))
+
+
+def cut_off(data: bytes, good: bytes) -> bool:
+    """Whether `data` is what a torn write leaves of `good`: nothing, or its beginning up to the middle of a line.
+
+    A person who shortens the last line, or takes out whole lines, leaves something else.
+    """
+    if not data.strip():
+        return bool(good.strip())
+    rest = good[len(data) :]
+    torn = good.startswith(data) and bool(rest) and not rest.startswith((b"\n", b"\r"))
+    return torn and len(rest.splitlines()) > 1
 
 
 def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:

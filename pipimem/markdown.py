@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 PIECE_LIMIT = 1600
+ENTRY_LIMIT = 4000
 COMMENT = re.compile(r"[ \t]*<!--\s*(?:id:)?(m-[0-9a-f]{8})((?:\s+[a-z][\w-]*=[^\s>]*)*)\s*-->[ \t]*")
 ONLY_COMMENT = re.compile(r"(?:\s*<!--.*?-->)*\s*", re.DOTALL)
 DATE = re.compile(r"[\[(*_]{0,4}(\d{4}(?:-\d{1,2}-|/\d{1,2}/|\.\d{1,2}\.|年\d{1,2}月)\d{1,2})(?!\d)")
@@ -374,12 +375,27 @@ def conflict_line(data: bytes) -> int:
     return 0
 
 
+def damage(data: bytes) -> str:
+    """What makes a file unfit to be written or committed, as words after its name; "" for a sound one."""
+    if line := conflict_line(data):
+        return f"has an unresolved merge conflict in line {line}"
+    return "is damaged or binary: it holds NUL bytes" if b"\0" in data else ""
+
+
 def clean(text: str) -> str:
-    """A new entry's text: control characters out, lines trimmed, blank lines dropped. Raises `Usage` when empty."""
+    """A new entry's text: control characters out, lines trimmed, blank lines dropped.
+
+    Raises `Usage` when empty, and `Refused` over 4,000 characters: a longer one would never fit into a recall.
+    """
     lines = [line.strip() for line in re.split(r"\r\n|\n|\r", text.translate(CONTROL))]
     kept = "\n".join(line for line in lines if line)
     if not kept:
         raise Usage("The text is empty.", "Say what is to be remembered.")
+    if len(kept) > ENTRY_LIMIT:
+        raise Refused(
+            f"The text '{kept[:40]}…' has {len(kept):,} characters; an entry holds {ENTRY_LIMIT:,} at most.",
+            "Say it in several entries, or keep it as a note.",
+        )
     return kept
 
 

@@ -112,6 +112,10 @@ class Memory:
         """Brings the whole index up to date by digest, or makes it anew."""
         return self._index.sync(everything=True, rebuild=rebuild)
 
+    def sync(self) -> Diff:
+        """Brings the whole index up to date by the files' stamps. Raises `Refused` when another is writing it."""
+        return self._index.sync()
+
     def ready(self) -> None:
         """Brings what is asked next up to date. Raises `Unreadable` when the workspace cannot be looked through."""
         self._index.facts()
@@ -449,7 +453,7 @@ class Memory:
         """The changes `apply` would make now; the same function makes them."""
         from pipimem.update.merge import merge
 
-        return merge(plan, self.workspace.read).changes
+        return merge(plan, self.workspace.read, self._history.damage).changes
 
     def apply(self, plan: Plan, *, tombstone: str = "") -> Applied:
         """Writes a plan: all of its files or none, then commits exactly those, then indexes them.
@@ -478,7 +482,7 @@ class Memory:
         from pipimem.update.merge import merge
 
         for left in reversed(range(WRITE_TRIES)):
-            merged = merge(plan, self.workspace.read)
+            merged = merge(plan, self.workspace.read, self._history.damage)
             if merged.refused and not merged.done:
                 raise Refused(merged.refused[0].reason, "Nothing was changed.")
             try:
@@ -568,6 +572,8 @@ class Memory:
 
         scan = self.workspace.scan()
         kinds, notes = self._index.facts()
+        damaged = dict(self._history.damaged(scan))
+        notes = [(path, reason) for path, reason in notes if path not in damaged]
         layers: dict[str, dict[str, int]] = {}
         for document in scan.documents:
             row = layers.setdefault(document.layer, {"documents": 0, "bytes": 0})
@@ -593,7 +599,8 @@ class Memory:
             "git": git,
             "pending_commits": len(self.pending()),
             "problems": [
-                {"path": path, "reason": reason} for path, reason in sorted({*scan.skipped, *scan.remarks, *notes})
+                {"path": path, "reason": reason}
+                for path, reason in sorted({*scan.skipped, *scan.remarks, *notes, *damaged.items()})
             ],
         }
 

@@ -102,8 +102,8 @@ def applied_text(plan: Plan, changes: Sequence[Change], applied: Applied | None 
     else:
         lines.append(f"Wrote {plural(len(changes), 'file')} (run {plan.run}, {plan.origin}).")
     lines += [f"  {_op_text(o)}" for o in plan.ops if o.op != "proposal"]
-    lines += [f"  proposed {_quoted(o)}: {o.reason}" for o in plan.proposed]
-    lines += [f"  left out {_quoted(o)}: {o.reason}" for o in plan.rejected]
+    lines += [f"  proposed{_quoted(o)}: {o.reason}" for o in plan.proposed]
+    lines += [f"  left out{_quoted(o)}: {o.reason}" for o in plan.rejected]
     if applied is not None and applied.commit:
         lines.append(f"Committed as {applied.commit[:10]}; take it back with 'pipimem undo {plan.run}'.")
     elif applied is not None and changes:
@@ -119,7 +119,7 @@ def _op_text(op: Op) -> str:
 
 def _quoted(outcome: Outcome) -> str:
     text = " ".join(outcome.op.text.split())
-    return f"“{text[:80]}{'…' if len(text) > 80 else ''}”"
+    return f" “{text[:80]}{'…' if len(text) > 80 else ''}”" if text else ""
 
 
 def proposal_json(proposal: Proposal) -> dict[str, str]:

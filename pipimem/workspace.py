@@ -559,13 +559,11 @@ def _one_for_each(found: Iterable[Channel], scan: Scan) -> list[Channel]:
 
 
 def _check_state(change: Change, links: int) -> None:
-    from pipimem.markdown import conflict_line
+    from pipimem.markdown import damage
 
     before = change.before or b""
-    if line := conflict_line(before):
-        raise Refused(f"'{change.path}' has an unresolved merge conflict in line {line}.", "Resolve it first.")
-    if b"\0" in before:
-        raise Refused(f"'{change.path}' is damaged or binary: it holds NUL bytes.", "Restore it first.")
+    if why := damage(before):
+        raise Refused(f"'{change.path}' {why}.", "Mend it first.")
     if links > 1:
         raise Refused(f"'{change.path}' has more than one hard link.", "Writing would split them; copy the file.")
     appended = change.after is None or change.after.startswith(before.rstrip())
@@ -578,6 +576,9 @@ def _check_text(change: Change, config: Config) -> None:
     from pipimem.markdown import conflict_line
 
     after = change.after or b""
+    if len(after) > READ_LIMIT:
+        limit = f"{READ_LIMIT // 1024 // 1024} MB"
+        raise Refused(f"'{change.path}' would become larger than {limit}.", "It could no longer be read; split it.")
     if b"\0" in after:
         raise Refused(f"The new text for '{change.path}' holds NUL bytes.", "Leave them out.")
     if line := conflict_line(after):

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pipimem
-from pipimem.history import take_back
+from pipimem.errors import Refused
+from pipimem.history import cut_off, take_back
 from pipimem.memory import Memory
 
 LINES = st.lists(
@@ -133,3 +134,88 @@ def test_an_outer_repository_is_used_where_the_user_says_so(tmp_path: Path) -> N
         memory.undo(applied.run)
     done = subprocess.run(["git", "-C", str(outer), "status", "--porcelain"], capture_output=True, check=True)
     assert done.stdout.decode().splitlines() == ["?? theirs.txt"]
+
+
+GOOD = "# 记忆\n\n- 一条长一些的话\n- second line\n- third\n"
+
+
+@pytest.mark.parametrize(
+    ("now", "torn"),
+    [("", True), (" \n", True), (GOOD[:12], True), (GOOD[:26], True), (GOOD, False), (GOOD + "- more", False), (GOOD[:-3], False), (GOOD[:-1], False), ("# 记忆\n\n- 一条长一些的话", False), ("# 记忆\n", False), ("- 别的", False)],
+)  # fmt: skip
+def test_a_file_cut_off_in_the_middle_is_told_from_one_a_person_shortened(now: str, torn: bool) -> None:
+    assert cut_off(now.encode(), GOOD.encode()) is torn
+    assert cut_off(now.encode(), b"") is False
+
+
+@pytest.mark.parametrize("how", ["empty", "middle", "zeros"])
+def test_a_damaged_file_takes_nothing_is_not_committed_and_its_last_good_version_is_named(
+    make: Callable[..., Memory], how: str
+) -> None:
+    memory = make(git=True)
+    memory.add_channel("ops")
+    good = memory.add("部署窗口是周四晚上", "ops")
+    memory.add("The pool is heron", "ops")
+    path = "channels/ops/MEMORY.md"
+    full = Path(memory.workspace.absolute(path))
+    text = full.read_bytes()
+    last = memory.log("ops")[0].sha
+    cut = text.index(b"\n- The pool") - 40
+    damaged = {"empty": b"", "middle": text[:cut], "zeros": text[:cut] + b"\0" * (len(text) - cut)}[how]
+    full.write_bytes(damaged)
+    with pytest.raises(Refused, match=f"last good version: 'git show {last[:10]}:./{path}'"):
+        memory.add("Another fact", "ops")
+    assert full.read_bytes() == damaged
+    assert [p["reason"] for p in memory.status()["problems"] if p["path"] == path and last[:10] in p["reason"]]
+    memory.add("Something shared", target="memory")
+    assert memory.log("ops")[0].sha == last
+    shown = subprocess.run(
+        ["git", "-C", memory.workspace.root, "show", f"{last[:10]}:./{path}"], capture_output=True, check=True
+    )
+    assert shown.stdout == text
+    full.write_bytes(text)
+    memory.add("Another fact", "ops")
+    assert good.commit in [c.sha for c in memory.log("ops")]
+
+
+def test_a_person_who_empties_a_file_on_purpose_commits_it_and_goes_on(make: Callable[..., Memory]) -> None:
+    memory = make(git=True)
+    memory.add_channel("ops")
+    memory.add("The pool is heron", "ops")
+    full = Path(memory.workspace.absolute("channels/ops/MEMORY.md"))
+    full.write_bytes(b"")
+    with pytest.raises(Refused, match="is cut off"):
+        memory.add("新的一条", "ops")
+    subprocess.run(
+        [
+            "git",
+            "-C",
+            memory.workspace.root,
+            "-c",
+            "user.name=I",
+            "-c",
+            "user.email=i@example.org",
+            "commit",
+            "-qam",
+            "start over",
+        ],
+        check=True,
+    )
+    memory.add("新的一条", "ops")
+    assert "新的一条" in full.read_text()
+
+
+def test_a_damaged_file_does_not_hold_up_the_plans_other_files(make: Callable[..., Memory]) -> None:
+    from tests.test_update import talk
+
+    memory = make(git=True)
+    memory.add_channel("dm:ines", kind="direct")
+    plan = memory.propose("dm:ines", talk("We decided to ship on Tuesdays."))
+    folder = memory.workspace.channel("dm:ines").path
+    full = Path(memory.workspace.absolute(f"{folder}/SESSION.md"))
+    full.write_bytes(full.read_bytes()[:30] + b"\0\0")
+    damaged = full.read_bytes()
+    applied = memory.apply(plan)
+    assert full.read_bytes() == damaged
+    assert f"{folder}/MEMORY.md" in [c.path for c in applied.changes]
+    assert any("NUL" in o.reason for o in applied.plan.rejected)

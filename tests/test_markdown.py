@@ -314,6 +314,16 @@ def test_a_line_of_ten_megabytes_is_read_and_kept(line: str) -> None:
     assert new == data.replace(b"- one", "- 一".encode(), 1)
 
 
+def test_an_entry_over_its_limit_is_refused_by_name() -> None:
+    parsed = markdown.parse(b"# M\n\n- a\n")
+    fits = "字" * markdown.ENTRY_LIMIT
+    assert markdown.parse(markdown.add_entry(parsed, "M", fits, "")).entries[-1].text == fits
+    with pytest.raises(Refused, match=r"'字字.*4,001 characters"):
+        markdown.add_entry(parsed, "M", fits + "字", "")
+    with pytest.raises(Refused, match=r"'字字.*4,001 characters"):
+        markdown.replace_entry(parsed, parsed.entries[0], fits + "字", "")
+
+
 def test_conflict_markers_are_found_with_their_line() -> None:
     assert markdown.conflict_line(case("G31-conflict.md")) == 5
     assert markdown.conflict_line("# 标题\n\n=======\n".encode()) == 0

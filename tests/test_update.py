@@ -265,6 +265,15 @@ def test_the_window_is_bounded_and_keeps_head_and_tail() -> None:
     assert window[-1].text.startswith("记住")
 
 
+def test_a_single_message_over_its_limit_is_named_and_the_others_count(group: Memory) -> None:
+    pasted = "Remember: the pool is heron. " + "长" * 60_000
+    plan = group.propose("dm:ines", talk("We decided to ship on Tuesdays.", pasted))
+    assert [(o.op.facts["src"], o.reason) for o in plan.rejected] == [
+        ("jsonl:talk#2", "the message 'jsonl:talk#2' has 60,029 characters, more than 50,000")
+    ]
+    assert [op.text for op in plan.ops if op.op == "add"] == ["We decided to ship on Tuesdays"]
+
+
 def test_sentences_lose_code_quotes_and_secrets() -> None:
     secret = "gh" + "p_" + "A1b2" * 9
     message = Message("jsonl:x#1", "user", f"One. Two!\n> quoted\n```py\ncode()\n```\n三。key {secret}", "", SAID)

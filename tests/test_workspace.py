@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipimem.errors import Conflict, Refused, Unreadable, Usage
-from pipimem.files import append_private, is_temporary, write_private
+from pipimem.files import READ_LIMIT, append_private, is_temporary, write_private
 from pipimem.workspace import APPEND_ONLY, Change, Scan, Workspace, find
 from tests.conftest import NOBODY, Ran, case, run, run_as_nobody, snapshot, write
 
@@ -495,6 +495,14 @@ def test_above_two_megabytes_a_file_is_only_appended_to(workspace: Workspace, ro
     put(workspace, "memory/big.md", big + b"- appended\n")
     put(workspace, "memory/fits.md", b"- replaced\n")
     assert workspace.read("memory/big.md") == big + b"- appended\n"
+
+
+def test_a_file_over_its_limit_is_refused_by_name(workspace: Workspace, root: Path) -> None:
+    write(root, {"memory/big.md": b"- a\n"})
+    before = snapshot(root)
+    with pytest.raises(Refused, match=r"'memory/big\.md' would become larger than 50 MB"):
+        put(workspace, "memory/big.md", b"- a\n" + b"x" * READ_LIMIT)
+    assert snapshot(root) == before
 
 
 def test_a_change_that_changes_nothing_touches_nothing(workspace: Workspace, root: Path) -> None:

@@ -19,7 +19,7 @@ from pipimem.text import clip, decode, has_han, one_line
 from pipimem.transcript import Message, Transcript
 from pipimem.update import dates, guards, offline, review
 from pipimem.update.plan import Op, Outcome, Plan, new_id
-from pipimem.update.window import bounded, sentences
+from pipimem.update.window import MESSAGE_LIMIT, bounded, sentences, too_long
 
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "decision": ("Decisions", "决定", "决策"),
@@ -100,7 +100,7 @@ def propose(transcript: Transcript, setting: Setting) -> Plan:
     findings = offline.find(items)
     ops: list[Op] = []
     proposed: list[Outcome] = []
-    rejected: list[Outcome] = []
+    rejected = [_too_long(m, setting) for m in transcript.messages if too_long(m)]
     memory = markdown.parse(setting.text("MEMORY.md"))
     known = [e.text for e in memory.entries]
     for found in findings.memory:
@@ -136,6 +136,11 @@ def propose(transcript: Transcript, setting: Setting) -> Plan:
         base={path: setting.read(path) for path in paths}, templates=setting.templates, proposed=tuple(proposed),
         rejected=tuple(rejected), source=transcript.ref,
     )  # fmt: skip
+
+
+def _too_long(message: Message, setting: Setting) -> Outcome:
+    op = Op("add", setting.path("MEMORY.md"), facts={"src": message.ref})
+    return Outcome(op, f"the message '{message.ref}' has {len(message.text):,} characters, more than {MESSAGE_LIMIT:,}")
 
 
 def _facts(found: offline.Found, setting: Setting) -> dict[str, str]:

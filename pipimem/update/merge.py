@@ -18,10 +18,15 @@ from pipimem.update.plan import Op, Outcome, Plan
 from pipimem.workspace import Change
 
 Read = Callable[[str], bytes | None]
+Damage = Callable[[str, bytes], str]
 
 
 class Overtaken(Refused):
     """The operation no longer fits what a person has made of the file since the plan was made."""
+
+
+def _own_damage(path: str, data: bytes) -> str:
+    return markdown.damage(data)
 
 
 @dataclass(slots=True)
@@ -41,8 +46,10 @@ class Merged:
         )  # fmt: skip
 
 
-def merge(plan: Plan, read: Read) -> Merged:
+def merge(plan: Plan, read: Read, damage: Damage = _own_damage) -> Merged:
     """The text each file gets when `plan` is folded onto what `read` gives now. Nothing is written.
+
+    A file of which `damage` has something to say takes nothing; the plan's other files are not held up by it.
 
     An operation touches one entry or one section, so whatever a person changed elsewhere stays. One that a person has
     overtaken is refused; where a machine made the plan, a proposal in `review/` takes its place.
@@ -51,7 +58,11 @@ def merge(plan: Plan, read: Read) -> Merged:
     for path in plan.paths:
         before = read(path)
         count = len(merged.done)
-        data = _folded(plan, path, before if before is not None else plan.templates.get(path, b""), merged)
+        start = before if before is not None else plan.templates.get(path, b"")
+        if why := damage(path, start):
+            merged.refused += [Outcome(op, f"'{path}' {why}.") for op in plan.ops if op.path == path]
+            continue
+        data = _folded(plan, path, start, merged)
         if len(merged.done) > count and data != (before or b""):
             merged.changes.append(Change(path, before, data))
     for op in _proposals(plan, merged.proposed, read):
@@ -109,8 +120,6 @@ def _base(plan: Plan, op: Op) -> markdown.Parsed:
 def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
     if op.op == "proposal":
         return encode(op.text)
-    if line := markdown.conflict_line(data):
-        raise Refused(f"'{op.path}' has an unresolved merge conflict in line {line}.", "Resolve it first.")
     now, base = markdown.parse(data), _base(plan, op)
     match op.op:
         case "add" | "note":

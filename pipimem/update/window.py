@@ -17,6 +17,7 @@ QUOTE = re.compile(r"(?m)^[ \t]*>.*$")
 URL_PAGE = re.compile(r"(?is)\A\s*(?:fwd:|转发|网页|引用|quoted?:|from the (?:page|site|web))")
 SPLIT = re.compile(r"(?<=[。！？!?；])|(?<=[.])(?=\s+[A-Z\"'(`])|\n+")
 WINDOW_LIMIT = 200_000
+MESSAGE_LIMIT = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,17 @@ class Sentence:
         return has_han(self.text)
 
 
+def too_long(message: Message) -> bool:
+    """Whether a single message has more than 50,000 characters: a file somebody pasted, no talk."""
+    return len(message.text) > MESSAGE_LIMIT
+
+
 def bounded(transcript: Transcript) -> tuple[Message, ...]:
-    """The messages that fit in 200,000 characters: the head (a third) and the tail are kept, the middle is out."""
-    messages = transcript.messages
+    """The messages that fit in 200,000 characters: the head (a third) and the tail are kept, the middle is out.
+
+    A message that is too long by itself is out.
+    """
+    messages = tuple(m for m in transcript.messages if not too_long(m))
     total = sum(len(m.text) for m in messages)
     if total <= WINDOW_LIMIT:
         return messages
