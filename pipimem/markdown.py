@@ -460,6 +460,8 @@ def _adds_one(parsed: Parsed, data: bytes, text: str, sections: int) -> bool:
     after = [(e.trail, e.text, e.id) for e in again.entries]
     if len(after) != len(before) + 1:
         return False
+    if parsed.family != "separated" and _prose(again) != _prose(parsed):
+        return False
     at = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(before))
     return after[at][1] == text and before[at:] == after[at + 1 :] and before[:at] == after[:at]
 
@@ -628,12 +630,19 @@ def remove_entry(parsed: Parsed, entry: Entry) -> bytes:
     if not tail and head and not parsed.data.endswith((b"\n", b"\r")):
         head = head.removesuffix(ending)
     data = head + tail
+    if not _differs_alone(parsed, data, entry, None):
+        data = head + ending + tail  # what stood on both sides must not become one
     _verify(parsed, data, entry, None)
     return data
 
 
 def _verify(parsed: Parsed, data: bytes, entry: Entry, text: str | None) -> None:
-    """Raises `Refused` unless `data` differs from `parsed` in that one entry only."""
+    if not _differs_alone(parsed, data, entry, text):
+        raise Refused(f"The entry in line {entry.line} cannot be changed alone.", "Change it in an editor.")
+
+
+def _differs_alone(parsed: Parsed, data: bytes, entry: Entry, text: str | None) -> bool:
+    """Whether `data` reads as `parsed` but for that one entry, which says `text` now (None: is gone)."""
     wanted = [(e.trail, e.text) for e in parsed.entries if e.start < entry.start]
     wanted += [(entry.trail, text)] if text is not None else []
     wanted += [(e.trail, e.text) for e in parsed.entries if e.start > entry.start]
@@ -641,5 +650,12 @@ def _verify(parsed: Parsed, data: bytes, entry: Entry, text: str | None) -> None
     # With its last separator gone a `§` file no longer looks like one; its entries are still counted as such.
     entries = _separated(again) if parsed.family == "separated" else again.entries
     same = [s.trail for s in again.sections] == [s.trail for s in parsed.sections]
-    if not same or [(e.trail, e.text) for e in entries] != wanted:
-        raise Refused(f"The entry in line {entry.line} cannot be changed alone.", "Change it in an editor.")
+    same = same and (parsed.family == "separated" or _prose(again) == _prose(parsed))
+    return same and [(e.trail, e.text) for e in entries] == wanted
+
+
+def _prose(parsed: Parsed) -> list[tuple[str, bytes]]:
+    """The blocks that hold no entry: what an edit of an entry must leave as it reads."""
+    starts = {e.start for e in parsed.entries}
+    blocks = (b for b in parsed.blocks if not b.items and b.start not in starts)
+    return [(b.kind, parsed.data[b.start : b.end].strip()) for b in blocks]
