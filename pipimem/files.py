@@ -171,12 +171,13 @@ def _taken(path: str) -> Refused:
     except (OSError, ValueError, IndexError):
         return Refused(f"Another process holds the lock '{path}'.", "Try again in a moment.")
     who = f"process {pid} on '{printable(host)}'"
-    if host != os.uname().nodename or _lives(pid):
+    if host != os.uname().nodename or lives(pid):
         return Refused(f"The lock '{path}' is held by {who} since {since}.", "Try again when it is done.")
     return Refused(f"The lock '{path}' was taken by {who}, which is gone.", "Delete the lock and try again.")
 
 
-def _lives(pid: int) -> bool:
+def lives(pid: int) -> bool:
+    """Whether a process of that number runs on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

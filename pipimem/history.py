@@ -1,6 +1,6 @@
-"""The history of a workspace's files: commits of what was written, commits that have to wait, taking one back.
+"""The history of a workspace's files: commits of what was written, a person's edits first, and taking one back.
 
-`git.py` knows git; here stands what is committed, in which order, and as whose. Nothing here writes a document.
+`git.py` knows git, `pending.py` the order; here stands what is committed and as whose. Nothing here writes a document.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 
 from pipimem.errors import Error, NotFound, Refused
-from pipimem.files import append_private, reason, write_private
-from pipimem.text import digest, encode, printable
+from pipimem.files import reason, write_private
+from pipimem.pending import Queue, mark, read_private
+from pipimem.text import printable
 from pipimem.workspace import PRIVATE, Change, Workspace
 
 TOMBSTONES = ".pipimem/tombstones.jsonl"
@@ -31,6 +32,7 @@ class History:
     def __init__(self, workspace: Workspace, notes: list[str]) -> None:
         self.workspace = workspace
         self.notes = notes
+        self._queue = Queue(workspace)
 
     def repository(self) -> Repository:
         """The workspace's repository, opened. Raises `Unreadable` (GitOff) with the reason where there is none."""
@@ -39,11 +41,24 @@ class History:
         self.workspace.trust()
         return Repository.open(self.workspace.root, outer_ok=self.workspace.config["git.outer"])
 
-    def commit(self, changes: Sequence[Change], message: str, beside: Mapping[str, bytes]) -> tuple[str, str]:
+    def enlist(self, changes: Sequence[Change], message: str, beside: Mapping[str, bytes]) -> str:
+        """Puts a change just written in its place among the commits that are due. The caller holds its locks.
+
+        Returns the ticket `commit` takes, "" where nothing will be committed.
+        """
+        if not (changes or beside) or not self.workspace.config["git.commit"]:
+            return ""
+        if not self.workspace.config["git.outer"] and not os.path.lexists(os.path.join(self.workspace.root, ".git")):
+            return ""
+        return self._queue.enlist(changes, beside, message)
+
+    def commit(
+        self, ticket: str, changes: Sequence[Change], message: str, beside: Mapping[str, bytes]
+    ) -> tuple[str, str]:
         """Commits exactly these changes and files: (commit, "") or ("", why it has to wait or cannot be).
 
-        First come the commits that waited and, as theirs, what a person changed in these files. Never raises for
-        git's sake: what was written stays written.
+        First come the commits of earlier writes and, as theirs, what a person changed in these files. Never raises
+        for git's sake: what was written stays written.
         """
         from pipimem.git import Deferred
 
@@ -56,14 +71,28 @@ class History:
             files[f"{PRIVATE}/.gitignore"] = ignore
         try:
             repository = self.repository()
-            self._commit_pending(repository)
-            self._commit_by_hand(repository, changes)
-            return repository.commit(files, message, author=self._author()) or "", ""
+            with self._queue.turn(ticket):
+                self._commit_waiting(repository, changes)
+                self._commit_by_hand(repository, changes)
+                sha = repository.commit(files, message, author=self._author()) or ""
+                self._off_the_queue(ticket)
+            return sha, ""
         except Deferred as deferred:
-            self._postpone(changes, deferred.blobs, message)
+            self._off_the_queue(ticket, deferred.blobs)
             return "", deferred.message
         except Error as error:
+            self._off_the_queue(ticket)
             return "", str(error)
+
+    def _off_the_queue(self, ticket: str, blobs: Mapping[str, str | None] | None = None) -> None:
+        """The change is committed, or cannot be; with `blobs` it waits for the next command."""
+        try:
+            if blobs is None:
+                self._queue.remove(ticket)
+            else:
+                self._queue.postpone(ticket, blobs)
+        except (OSError, Error) as error:
+            self.notes.append(f"The list of commits that wait could not be written: {error}")
 
     def _author(self) -> tuple[str, str] | None:
         """The identity the user set for pipimem's commits, None for pipimem's own."""
@@ -96,59 +125,41 @@ class History:
 
     def pending(self) -> list[dict[str, Any]]:
         """The commits that had to wait, oldest first."""
-        import json
+        return self._queue.waiting()
 
-        rows = []
-        for line in (read_private(self._queue) or b"").splitlines():
-            try:
-                row = json.loads(line)
-                if isinstance(row["message"], str) and isinstance(row["files"], dict):
-                    rows.append(row)
-            except (ValueError, KeyError, TypeError):
-                continue  # a line torn by a crash; its text is in the file and is committed with the next edit
-        return rows
-
-    @property
-    def _queue(self) -> str:
-        return self.workspace.private("state", "pending.jsonl")
-
-    def _postpone(self, changes: Sequence[Change], blobs: Mapping[str, str | None], message: str) -> None:
-        """Queues a commit that could not be made: digests of what it changes, and git's ids where it has the text."""
-        import json
-
-        files = {
-            c.path: {"before": _mark(c.before), "after": _mark(c.after), "blob": blobs.get(c.path)} for c in changes
-        }
-        append_private(self._queue, json.dumps({"message": message, "files": files}, ensure_ascii=False))
-
-    def _commit_pending(self, repository: Repository) -> None:
+    def _commit_waiting(self, repository: Repository, changes: Sequence[Change]) -> None:
         """Makes the commits that waited. One that still has to wait stops the rest; one overtaken is dropped."""
-        import json
-
         from pipimem.git import Deferred
 
-        waiting = self.pending()
-        while waiting:
+        known = {mark(c.before): c.before for c in changes}
+        for row in self._queue.waiting():
             try:
-                files = self._still_due(repository, waiting[0]["files"])
+                files = self._still_due(repository, row["files"], known)
                 if files:
-                    repository.commit(files, waiting[0]["message"])
+                    repository.commit(files, row["message"])
             except Deferred:
                 return
             except Error as error:
                 self.notes.append(f"A commit that waited could not be made: {error}")
-            waiting.pop(0)
-            lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in waiting)
-            write_private(self._queue, encode(lines))
+            self._off_the_queue(row.get("ticket", ""))
 
-    def _still_due(self, repository: Repository, files: Mapping[str, Mapping[str, str | None]]) -> Contents:
-        """What of a waiting commit git still lacks: paths whose HEAD is as it was before, with the plan's own bytes."""
+    def _still_due(
+        self,
+        repository: Repository,
+        files: Mapping[str, Mapping[str, str | None]],
+        known: Mapping[str | None, bytes | None],
+    ) -> Contents:
+        """What of a waiting commit git still lacks: paths whose HEAD is as it was before, with the plan's own bytes.
+
+        `known` holds texts by digest that the caller has at hand.
+        """
         due: Contents = {}
         for path, marks in files.items():
-            now = self.workspace.read(path)
-            if _mark(repository.head(path)) != marks["before"]:
+            if mark(repository.head(path)) != marks["before"]:
                 continue
-            if _mark(now) == marks["after"]:
+            if marks["after"] in known:
+                due[path] = known[marks["after"]]
+            elif mark(now := self.workspace.read(path)) == marks["after"]:
                 due[path] = now
             elif marks["blob"]:
                 due[path] = marks["blob"]
@@ -328,15 +339,6 @@ def _before(repository: Repository, path: str, sha: str) -> bytes | None:
         return None
 
 
-def read_private(path: str) -> bytes | None:
-    """One of pipimem's own files, None where there is none."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
-
-
 def write_beside(workspace: Workspace, beside: Mapping[str, bytes], mode: int = 0o644) -> None:
     """Writes pipimem's own files that go with a change of documents. Raises `Refused` with the true reason."""
     for path, data in beside.items():
@@ -346,10 +348,6 @@ def write_beside(workspace: Workspace, beside: Mapping[str, bytes], mode: int = 
             write_private(name, data, mode)
         except OSError as error:
             raise Refused(f"'{path}' could not be written: {reason(error)}.", "Free or unlock its folder.") from None
-
-
-def _mark(data: bytes | None) -> str | None:
-    return None if data is None else digest(data)
 
 
 class Beside:

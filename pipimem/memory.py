@@ -11,8 +11,9 @@ import os
 from pipimem.config import remembered
 from pipimem.errors import Conflict, Error, NotFound, Refused, Unreadable, Usage
 from pipimem.files import reason
-from pipimem.history import TOMBSTONES, Beside, History, read_private, write_beside
+from pipimem.history import TOMBSTONES, Beside, History, write_beside
 from pipimem.index import Hit, Index, Scope
+from pipimem.pending import read_private
 from pipimem.text import decode, encode, one_line, printable
 from pipimem.workspace import (
     MARK,
@@ -252,7 +253,9 @@ class Memory:
             write_beside(self.workspace, beside)
             changes = [c for n in names if (c := self._missing(path, n)) is not None]
             self.workspace.write(changes)
-        self._commit_own(changes, f"{one_line(identity)}: new channel", beside)
+            message = _own_message(f"{one_line(identity)}: new channel")
+            ticket = self._history.enlist(changes, message, beside)
+        self._history.commit(ticket, changes, message, beside)
         return self.workspace.channel(identity), [c.path for c in changes]
 
     def _missing(self, folder: str, name: str) -> Change | None:
@@ -470,8 +473,10 @@ class Memory:
             beside = {TOMBSTONES: encode("\n".join(lines) + "\n")} if tombstone else {}
             with Beside(self.workspace, beside):
                 merged = self._write(plan)
-        plan, made = merged.settled(plan), merged.changes
-        commit, deferred = self._history.commit(made, message(plan, merged.done), beside) if made else ("", "")
+            plan, made = merged.settled(plan), merged.changes
+            words = message(plan, merged.done)
+            ticket = self._history.enlist(made, words, beside)
+        commit, deferred = self._history.commit(ticket, made, words, beside) if made else ("", "")
         self._catch_up()
         applied = Applied(plan, tuple(made), commit, deferred, tuple(self.notes))
         self._record(applied, merged.done)
@@ -519,10 +524,6 @@ class Memory:
 
     # History
 
-    def _commit_own(self, changes: Sequence[Change], subject: str, beside: Mapping[str, bytes]) -> None:
-        if changes or beside:
-            self._history.commit(changes, f"{subject}\n\nPipimem-Actor: person\nPipimem-Origin: person\n", beside)
-
     def pending(self) -> list[dict[str, Any]]:
         """The commits that had to wait, oldest first; the next change makes them."""
         return self._history.pending()
@@ -556,9 +557,11 @@ class Memory:
             self.workspace.write(made)
             beside = self._history.untombed(commit)
             write_beside(self.workspace, beside)
-        trailers = f"Pipimem-Run: {plan.run}\nPipimem-Actor: person\nPipimem-Origin: person\n"
-        message = f"undo “{commit.subject}”\n\n{trailers}Pipimem-Undoes: {commit.sha}\n"
-        applied = Applied(plan, tuple(made), *self._history.commit(made, message, beside), tuple(self.notes))
+            run = f"Pipimem-Run: {plan.run}\n"
+            message = f"{_own_message(f'undo “{commit.subject}”', run)}Pipimem-Undoes: {commit.sha}\n"
+            ticket = self._history.enlist(made, message, beside)
+        done = self._history.commit(ticket, made, message, beside)
+        applied = Applied(plan, tuple(made), *done, tuple(self.notes))
         self._catch_up()
         self._record(applied, ())
         return applied
@@ -637,10 +640,17 @@ def init(folder: str, *, language: str = "en", git: bool = False) -> tuple[list[
                 kept.append(name)
         with memory.workspace.locks(SHARED_FILES):
             memory.workspace.write(changes)
+            beside = {"pipimem.toml": data} if "pipimem.toml" in created else {}
+            ticket = memory._history.enlist(changes, _own_message("new workspace"), beside)
         created += [c.path for c in changes]
-        memory._commit_own(changes, "new workspace", {"pipimem.toml": data} if "pipimem.toml" in created else {})
+        memory._history.commit(ticket, changes, _own_message("new workspace"), beside)
         memory.index()
     return created, kept
+
+
+def _own_message(subject: str, trailers: str = "") -> str:
+    """The commit message of what a person had done by a command of their own."""
+    return f"{subject}\n\n{trailers}Pipimem-Actor: person\nPipimem-Origin: person\n"
 
 
 def _skips(skipped: Sequence[tuple[str, str]]) -> str:
