@@ -51,6 +51,7 @@ KEYS: dict[str, Key] = {
     ),
     "workspace.projects": Key({}, "Channel id → name of the project it belongs to."),
     "workspace.user_in_groups": Key([], "Ids of group channels in which USER.md may be given."),
+    "workspace.file_limit": Key(0, "Most characters a file may grow to; 0 means 50 MB.", span=(0, 50_000_000)),
     "recall.mode": Key("policy", "What hosts inject.", ("observe", "policy", "auto", "full")),
     "recall.budget": Key(1200, "Tokens of a recalled block, 100 to 1,500.", span=(100, 1500)),
     "recall.threshold": Key(1.5, "Least evidence for a passage to be recalled; one telling word is 3.", span=(0, 1000)),

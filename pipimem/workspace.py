@@ -579,6 +579,12 @@ def _check_text(change: Change, config: Config) -> None:
     if len(after) > READ_LIMIT:
         limit = f"{READ_LIMIT // 1024 // 1024} MB"
         raise Refused(f"'{change.path}' would become larger than {limit}.", "It could no longer be read; split it.")
+    most = config["workspace.file_limit"]
+    if most and (size := len(decode(after))) > max(most, len(decode(change.before or b""))):
+        raise Refused(
+            f"'{change.path}' would have {size:,} characters; 'workspace.file_limit' is {most:,}.",
+            "Condense it, or raise the limit.",
+        )
     if b"\0" in after:
         raise Refused(f"The new text for '{change.path}' holds NUL bytes.", "Leave them out.")
     if line := conflict_line(after):

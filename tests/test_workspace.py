@@ -505,6 +505,16 @@ def test_a_file_over_its_limit_is_refused_by_name(workspace: Workspace, root: Pa
     assert snapshot(root) == before
 
 
+def test_a_character_limit_refuses_growth_and_never_makes_room_by_dropping(root: Path) -> None:
+    text = case("G04-28-entries.md").decode()
+    write(root, {"pipimem.toml": f"[workspace]\nfile_limit = {len(text) - 1}\n", "channels/ops/MEMORY.md": text})
+    done = run("-w", root, "add", "--channel", "ops", "第二十九条")
+    assert done.code == 4
+    assert f"'workspace.file_limit' is {len(text) - 1:,}" in done.err
+    assert (root / "channels/ops/MEMORY.md").read_text("utf-8") == text
+    put(Workspace(str(root)), "channels/ops/MEMORY.md", text.replace("tray 18", "tray 9").encode())
+
+
 def test_a_change_that_changes_nothing_touches_nothing(workspace: Workspace, root: Path) -> None:
     before = snapshot(root)
     text = workspace.read("MEMORY.md")
