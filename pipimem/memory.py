@@ -122,23 +122,26 @@ class Memory:
         self._index.facts()
 
     def scope(
-        self, channel: str | None = None, *, all_channels: bool = False, project: str = "",
-        layers: Sequence[str] = (), kinds: Sequence[str] = (), min_confidence: float = 0.0,
+        self, channel: str | None = None, *, all_channels: bool = False, target: str = "", project: str = "",
+        category: str = "", layers: Sequence[str] = (), kinds: Sequence[str] = (), min_confidence: float = 0.0,
     ) -> Scope:  # fmt: skip
         """Where to look: a channel with the shared layer, everything, or the shared layer alone.
 
-        `project` leaves only the channels mapped to it, never widening the rest. Raises `Unreadable` for a channel
-        that is not there.
+        `target` (user, memory, project or failure), `project` and `category` only ever narrow that. Raises
+        `Unreadable` for a channel that is not there, `Usage` for a filter nobody knows.
         """
         channels = None if all_channels else [self.workspace.channel(channel).id] if channel is not None else []
-        if project:
-            mapped = [c for c, name in self.workspace.config["workspace.projects"].items() if name == project]
-            channels = mapped if channels is None else [c for c in channels if c in mapped]
-        return Scope(channels, shared=not project, layers=layers, kinds=kinds, min_confidence=min_confidence)
+        scope = Scope(channels, layers=layers, kinds=kinds, min_confidence=min_confidence)
+        if not (target or project or category):
+            return scope
+        from pipimem.targets import narrowed
+
+        return narrowed(scope, self.workspace.config["workspace.projects"], target, project, category)
 
     def search(
-        self, query: str, channel: str | None = None, *, all_channels: bool = False, project: str = "",
-        layers: Sequence[str] = (), kinds: Sequence[str] = (), min_confidence: float = 0.0, limit: int = 10,
+        self, query: str, channel: str | None = None, *, all_channels: bool = False, target: str = "",
+        project: str = "", category: str = "", layers: Sequence[str] = (), kinds: Sequence[str] = (),
+        min_confidence: float = 0.0, limit: int = 10,
     ) -> list[Hit]:  # fmt: skip
         """The best `limit` passages (at most 1,000) for a query in words; secrets in their text are redacted.
 
@@ -146,8 +149,8 @@ class Memory:
         `Unreadable` when nothing was found while a file in scope could not be read.
         """
         scope = self.scope(
-            channel, all_channels=all_channels, project=project, layers=layers, kinds=kinds,
-            min_confidence=min_confidence,
+            channel, all_channels=all_channels, target=target, project=project, category=category, layers=layers,
+            kinds=kinds, min_confidence=min_confidence,
         )  # fmt: skip
         hits = self._index.search(query, scope, max(1, min(1000, limit)))
         if not hits and self.skipped:
