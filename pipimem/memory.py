@@ -36,11 +36,13 @@ if TYPE_CHECKING:
     from pipimem.git import Commit
     from pipimem.index.sync import Diff
     from pipimem.recall import Recall
+    from pipimem.references import Reference, Shown
+    from pipimem.standing import Standing
     from pipimem.transcript import Transcript
     from pipimem.update.merge import Merged
     from pipimem.update.plan import Applied, Op, Plan
     from pipimem.update.review import Proposal
-    from pipimem.workspace import Channel
+    from pipimem.workspace import Channel, Document
 
 KINDS = ("direct", "group", "project")
 MINIMAL = ("SESSION.md", "MEMORY.md", "HISTORY.md")
@@ -226,6 +228,48 @@ class Memory:
         except (KeyError, ValueError, OSError):
             raise Usage(f"The timezone '{printable(zone)}' is unknown.", "Name one such as Asia/Shanghai.") from None
 
+    def show(
+        self, refs: Sequence[str], channel: str | None = None, *, all_channels: bool = False, around: int = 0,
+        most: int = 500,
+    ) -> list[Shown]:  # fmt: skip
+        """What each reference opens, in order, secrets redacted; one that is missing or out of scope says so."""
+        return [self._show(ref, self.scope(channel, all_channels=all_channels), around, most) for ref in refs]
+
+    def _show(self, ref: str, scope: Scope, around: int, most: int) -> Shown:
+        from pipimem import references
+
+        try:
+            found = references.parse(ref)
+            if found.form == "source":
+                raise NotFound(f"The conversation of '{printable(found.name)}' is not at hand.", "")
+            if found.form in ("id", "short"):
+                hit = self._one(found, scope)
+                found = references.Reference("line", path=hit.path, line=hit.line)
+            document = self._in_scope(found.path, scope)
+            data = self.workspace.read(document.path) or b""
+            shown = references.opened(ref, found, document.path, data, around=max(0, around), most=max(1, most))
+        except Error as error:
+            return references.Shown(ref, problem=str(error))
+        shown.channel, shown.text = document.channel, self._redacted(shown.text)
+        return shown
+
+    def _one(self, found: Reference, scope: Scope) -> Hit:
+        hits = self._index.lookup(found.name, scope)
+        if not hits:
+            raise NotFound(f"There is no entry '{found.name}' in scope.", "Find it with 'pipimem search'.")
+        if len(hits) > 1:
+            places = ", ".join(f"{h.path}:{h.line}" for h in hits)
+            raise Refused(f"'{found.name}' stands in several places: {places}.", "Give one of these.")
+        return hits[0]
+
+    def _in_scope(self, path: str, scope: Scope) -> Document:
+        """The document of that path; one out of scope, and `review/`, is as good as missing."""
+        channels = None if scope.channels is None else list(scope.channels)
+        documents = {d.path: d for d in self.workspace.scan(channels).documents}
+        if path not in documents or not scope.covers(documents[path].channel, documents[path].layer):
+            raise NotFound(f"There is no document '{printable(path)}' in scope.", "See 'pipimem status'.")
+        return documents[path]
+
     # Channels
 
     def channels(self) -> list[Channel]:
@@ -294,6 +338,37 @@ class Memory:
         facts = {"kind": kind, "since": self.today(), "by": actor}
         op = Op("add", path, text, name, update.fresh_id(self._taken), facts=facts, reason="asked for")
         return self.apply(self._plan(where, [op], templates, actor))
+
+    def pinned(self) -> Standing:
+        """What STANDING.md pins, and how much of its limits that takes."""
+        from pipimem import standing
+
+        return standing.read(self.workspace.read(standing.PATH) or b"")
+
+    def pin(self, text: str) -> Applied:
+        """One more instruction that holds always; a person's to give. Raises `Refused` over the limits."""
+        from pipimem import markdown, standing
+        from pipimem.update.plan import Op
+
+        text = markdown.clean(text)
+        self._refuse_secret(text)
+        template = f"templates/{self.workspace.config['workspace.language']}/workspace/{standing.PATH}"
+        templates = {standing.PATH: read_data(template)}
+        data = self._text(standing.PATH, templates)
+        standing.check_room(standing.read(data), text)
+        op = Op("note", standing.PATH, text, standing.heading(data), reason="pinned")
+        return self.apply(self._plan("", [op], templates, "person"))
+
+    def unpin(self, number: int) -> Applied:
+        """Takes the pinned instruction of that number (from 1) out. Raises `NotFound`."""
+        from pipimem import markdown, standing
+        from pipimem.update.plan import Op
+
+        entry = standing.numbered(self.pinned(), number)
+        known = markdown.identified(markdown.parse(self.workspace.read(standing.PATH) or b""), "")
+        target = next(identity for identity, found in known if found.start == entry.start)
+        op = Op("invalidate", standing.PATH, target=target, reason="unpinned")
+        return self.apply(self._plan("", [op], {}, "person"))
 
     def _refuse_secret(self, text: str) -> None:
         from pipimem import safety

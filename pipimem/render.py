@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pipimem.index import Hit
     from pipimem.index.sync import Diff
     from pipimem.recall import Recall
+    from pipimem.references import Shown
+    from pipimem.standing import Standing
     from pipimem.update.plan import Applied, Op, Outcome, Plan
     from pipimem.update.review import Proposal
     from pipimem.workspace import Change
@@ -151,6 +153,37 @@ def proposal_text(proposal: Proposal) -> str:
     parts += [f"would write: {proposal.text}", f"why: {proposal.why}", f"evidence: {proposal.evidence}"]
     parts += [f"ticked: {proposal.answer}"] if proposal.answer else []
     return "\n".join(parts) + "\n"
+
+
+def shown_json(shown: Shown) -> dict[str, Any]:
+    """An opened reference as `show --json` gives it: what is known of the passage, and nothing else of its comment."""
+    return {name: getattr(shown, name) for name in shown.__slots__}
+
+
+def shown_text(shown: Sequence[Shown]) -> str:
+    """Opened references for a person: where each is, and its text."""
+    return "\n".join(
+        f"{s.path}:{s.line}  {'  '.join(x for x in (s.id, s.kind, s.date, s.source) if x)}".rstrip()
+        + "\n"
+        + "".join(f"   {line}\n" for line in s.text.splitlines())
+        for s in shown
+    )
+
+
+def standing_json(standing: Standing) -> dict[str, Any]:
+    """What is pinned as `pin list --json` gives it."""
+    from pipimem.standing import CHARACTERS, MOST
+
+    return {
+        "entries": [scrubbed(e.text) for e in standing.entries],
+        "budget": {"items": len(standing.entries), "most_items": MOST, "characters": standing.characters,
+                   "most_characters": CHARACTERS, "given": standing.fits},
+    }  # fmt: skip
+
+
+def standing_text(standing: Standing) -> str:
+    """What is pinned, numbered, for a person."""
+    return "".join(f"{n}. {one_line(e.text)}\n" for n, e in enumerate(standing.entries, 1))
 
 
 def commits_text(commits: Sequence[Commit]) -> str:

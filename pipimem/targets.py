@@ -29,7 +29,8 @@ def narrowed(
     for word, known in ((target, TARGETS), (category, CATEGORIES)):
         if word and word not in known:
             raise Usage(f"The filter '{printable(word)}' is unknown.", f"One of: {', '.join(known)}.")
-    channels, shared = scope.channels, scope.shared
+    channels: Sequence[str] | None = scope.channels
+    shared = scope.shared
     layers, kinds = scope.layers, scope.kinds
     if project or target == "project":
         mapped = [c for c, name in projects.items() if name and project in ("", name)]
