@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pipimem.index.sync import Diff
     from pipimem.recall import Recall
     from pipimem.references import Reference, Shown
+    from pipimem.skills import Skill
     from pipimem.standing import Standing
     from pipimem.transcript import Transcript
     from pipimem.update.merge import Merged
@@ -370,6 +371,54 @@ class Memory:
         op = Op("invalidate", standing.PATH, target=target, reason="unpinned")
         return self.apply(self._plan("", [op], {}, "person"))
 
+    # Skills
+
+    def skills(self) -> list[Skill]:
+        """Every skill, by name; one that is not valid says why in its `problem`, and is never offered."""
+        from pipimem.skills import Skill
+
+        found = [d.path for d in self.workspace.scan([]).documents if d.layer == "skill"]
+        return [Skill(path, self.workspace.read(path) or b"") for path in found]
+
+    def skill(self, name: str) -> Skill:
+        """The skill of that name. Raises `NotFound` with the nearest names."""
+        from pipimem.text import nearest
+
+        known = {s.name: s for s in self.skills()}
+        if name not in known:
+            near = ", ".join(nearest(name, known))
+            raise NotFound(f"There is no skill '{printable(name)}'.", f"Nearest: {near}." if near else "")
+        return known[name]
+
+    def add_skill(self, name: str, description: str, text: str, when_to_use: str = "") -> Applied:
+        """A new skill. Raises `Refused` where one of that name is there, or it would not be valid."""
+        from pipimem import skills
+
+        path = skills.path_of(name)
+        if self.workspace.read(path) is not None:
+            raise Refused(f"There is a skill '{name}' already.", "Change it with 'pipimem skill edit'.")
+        return self._write_file(path, skills.written(name, description, text, when_to_use), "a new skill")
+
+    def edit_skill(self, name: str, text: str) -> Applied:
+        """Other steps for a skill; its front matter stays byte for byte."""
+        from pipimem import skills
+
+        path = self.skill(name).path
+        return self._write_file(path, skills.rewritten(path, self.workspace.read(path) or b"", text), "other steps")
+
+    def remove_skill(self, name: str) -> Applied:
+        """Takes a skill out; `undo` brings it back."""
+        from pipimem.update.plan import Op
+
+        op = Op("remove", self.skill(name).path, reason="a person took the skill out")
+        return self.apply(self._plan("", [op], {}, "person"))
+
+    def _write_file(self, path: str, data: bytes, reason: str) -> Applied:
+        from pipimem.update.plan import Op
+
+        self._refuse_secret(decode(data))
+        return self.apply(self._plan("", [Op("file", path, decode(data), reason=reason)], {}, "person"))
+
     def _refuse_secret(self, text: str) -> None:
         from pipimem import safety
 
@@ -654,6 +703,7 @@ class Memory:
         scan = self.workspace.scan()
         kinds, notes = self._index.facts()
         damaged = dict(self._history.damaged(scan))
+        skills = [(s.path, f"not a valid skill: {s.problem}") for s in self.skills() if s.problem]
         notes = [(path, reason) for path, reason in notes if path not in damaged]
         layers: dict[str, dict[str, int]] = {}
         for document in scan.documents:
@@ -681,7 +731,7 @@ class Memory:
             "pending_commits": len(self.pending()),
             "problems": [
                 {"path": path, "reason": reason}
-                for path, reason in sorted({*scan.skipped, *scan.remarks, *notes, *damaged.items()})
+                for path, reason in sorted({*scan.skipped, *scan.remarks, *notes, *damaged.items(), *skills})
             ],
         }
 

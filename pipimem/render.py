@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pipimem.index.sync import Diff
     from pipimem.recall import Recall
     from pipimem.references import Shown
+    from pipimem.skills import Skill
     from pipimem.standing import Standing
     from pipimem.update.plan import Applied, Op, Outcome, Plan
     from pipimem.update.review import Proposal
@@ -153,6 +154,27 @@ def proposal_text(proposal: Proposal) -> str:
     parts += [f"would write: {proposal.text}", f"why: {proposal.why}", f"evidence: {proposal.evidence}"]
     parts += [f"ticked: {proposal.answer}"] if proposal.answer else []
     return "\n".join(parts) + "\n"
+
+
+def skill_json(skill: Skill) -> dict[str, Any]:
+    """A skill as `skill --json` gives it."""
+    return {name: getattr(skill, name) for name in skill.__slots__}
+
+
+def skills_text(skills: Sequence[Skill]) -> str:
+    """Skills for a person, one line each."""
+    rows = [(s.name, f"! {s.problem}" if s.problem else clip(s.description, 90)) for s in skills]
+    return table(rows)
+
+
+def skill_text(skill: Skill) -> str:
+    """One skill for a person: what its front matter says, then its steps."""
+    facts = {
+        "what": skill.description, "when": skill.when_to_use, "paths": ", ".join(skill.paths),
+        "offered": ", ".join(skill.hooks), "memory": skill.memory_scope, "problem": skill.problem,
+    }  # fmt: skip
+    head = "".join(f"{key:<8} {value}\n" for key, value in facts.items() if value)
+    return f"{skill.name}  {skill.path}\n{head}\n{skill.text}\n"
 
 
 def shown_json(shown: Shown) -> dict[str, Any]:

@@ -63,7 +63,10 @@ def merge(plan: Plan, read: Read, damage: Damage = _own_damage) -> Merged:
             merged.refused += [Outcome(op, f"'{path}' {why}.") for op in plan.ops if op.path == path]
             continue
         data = _folded(plan, path, start, merged)
-        if len(merged.done) > count and data != (before or b""):
+        done = merged.done[count:]
+        if any(op.op == "remove" for op in done):
+            merged.changes.append(Change(path, before, None))
+        elif done and data != (before or b""):
             merged.changes.append(Change(path, before, data))
     for op in _proposals(plan, merged.proposed, read):
         merged.changes.append(Change(op.path, None, encode(op.text)))
@@ -119,6 +122,10 @@ def _base(plan: Plan, op: Op) -> markdown.Parsed:
 
 def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
     if op.op == "proposal":
+        return encode(op.text)
+    if op.op in ("file", "remove"):
+        if data != (plan.base.get(op.path) or b""):
+            raise Overtaken(f"'{op.path}' was edited meanwhile.", "Look at it and try again.")
         return encode(op.text)
     now, base = markdown.parse(data), _base(plan, op)
     match op.op:

@@ -15,7 +15,8 @@ from pipimem.workspace import Change
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One wanted edit. `kind_of_op` is add, note, section, supersede, invalidate, forget, block or proposal.
+    """One wanted edit. `kind_of_op` is add, note, section, supersede, invalidate, forget, block, proposal, file
+    (the whole text of a file) or remove (the file goes).
 
     `path` is the file it goes to, `heading` its section, `text` what will be written, `target` the entry it acts on,
     `facts` what the new entry's comment says (kind, since, src, conf, trial, by), `reason` why, for people.
@@ -99,11 +100,13 @@ def subject(plan: Plan, ops: list[Op]) -> str:
     where = f"{plan.channel}: " if plan.channel else ""
     names = {
         "add": "remember", "note": "note", "section": "rewrite", "supersede": "correct", "invalidate": "retire",
-        "forget": "forget", "block": "log", "proposal": "propose",
+        "forget": "forget", "block": "log", "proposal": "propose", "file": "write", "remove": "remove",
     }  # fmt: skip
     counts: dict[str, int] = {}
     for op in ops:
         counts[names[op.op]] = counts.get(names[op.op], 0) + 1
+    if len(ops) == 1 and ops[0].op in ("file", "remove"):
+        return clip(f"{where}{names[ops[0].op]} {ops[0].path}", 72)
     if len(ops) == 1 and ops[0].op in ("add", "note", "supersede"):
         return clip(one_line(f"{where}{names[ops[0].op]} “{ops[0].text}”"), 72)
     return clip(where + ", ".join(f"{name} {n}" for name, n in counts.items()), 72)
@@ -122,6 +125,6 @@ def message(plan: Plan, ops: list[Op]) -> str:
 
 
 def _said(op: Op) -> str:
-    if op.op in ("forget", "invalidate"):
+    if op.op in ("forget", "invalidate", "file", "remove"):
         return op.reason or "removed"
     return clip(one_line(op.heading if op.op == "block" else op.text), 100)
