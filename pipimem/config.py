@@ -53,6 +53,10 @@ KEYS: dict[str, Key] = {
     "workspace.user_in_groups": Key([], "Ids of group channels in which USER.md may be given."),
     "workspace.file_limit": Key(0, "Most characters a file may grow to; 0 means 50 MB.", span=(0, 50_000_000)),
     "recall.mode": Key("policy", "What hosts inject.", ("observe", "policy", "auto", "full")),
+    "recall.policy": Key(
+        "compact", "The policy's wording: short, long, your own, or none.", ("compact", "full", "custom", "none")
+    ),
+    "recall.policy_text": Key("", "Your own wording, for policy = custom."),
     "recall.budget": Key(1200, "Tokens of a recalled block, 100 to 1,500.", span=(100, 1500)),
     "recall.threshold": Key(1.5, "Least evidence for a passage to be recalled; one telling word is 3.", span=(0, 1000)),
     "update.trial_days": Key(30, "Days a remembered item stays on trial, 0 to 3,650.", span=(0, 3650)),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pipimem.git import Commit
     from pipimem.index.sync import Diff
     from pipimem.recall import Recall
+    from pipimem.recall.context import Context
     from pipimem.references import Reference, Shown
     from pipimem.skills import Skill
     from pipimem.standing import Standing
@@ -49,6 +50,7 @@ KINDS = ("direct", "group", "project")
 MINIMAL = ("SESSION.md", "MEMORY.md", "HISTORY.md")
 FULL = (*MINIMAL, "SOUL.md", "AGENTS.md")
 WRITE_TRIES = 5
+SUBAGENT_TOKENS = 345  # 2,200 characters: `text.tokens` counts at least one for 6.4
 TARGETS = {"user": "USER.md", "memory": "MEMORY.md"}
 
 
@@ -202,6 +204,31 @@ class Memory:
             result.failed, result.reason = True, f"could not look: {_skips(self.skipped)} could not be read"
         result.trace["stale"], result.trace["cutter"] = self.stale, self.cutter
         return result
+
+    def context(
+        self, text: str = "", channel: str | None = None, *, all_channels: bool = False, mode: str = "",
+        preset: str = "main", budget: int = 0, recent: bool = False, errors: Sequence[str] = (),
+        files: Sequence[str] = (),
+    ) -> Context:  # fmt: skip
+        """Everything a session should be given: identity, policy, what is pinned, and memory, by mode and preset.
+
+        Without a text there is nothing to recall for: then the newest entries that hold. Raises `Unreadable` when a
+        file of it cannot be read.
+        """
+        from pipimem.briefing import Briefing, checked
+
+        mode = mode or self.workspace.config["recall.mode"]
+        checked(mode, preset)
+        self.workspace.trust()
+        recalled = None
+        if text and mode != "policy" and preset != "isolated":
+            most = SUBAGENT_TOKENS if preset == "subagent" else 0
+            recalled = self.recall(
+                text, channel, all_channels=all_channels, budget=budget or most, errors=errors, files=files
+            )
+        found = self.workspace.channel(channel) if channel is not None else None
+        briefing = Briefing(self.workspace, found, self.today(), user_allowed=self._user_allowed(channel))
+        return briefing.context(mode, preset, recalled, recent=recent)
 
     def _user_allowed(self, channel: str | None) -> bool:
         if channel is None:

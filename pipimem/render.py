@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pipimem.index import Hit
     from pipimem.index.sync import Diff
     from pipimem.recall import Recall
+    from pipimem.recall.context import Context
     from pipimem.references import Shown
     from pipimem.skills import Skill
     from pipimem.standing import Standing
@@ -67,6 +68,24 @@ def recall_json(result: Recall) -> dict[str, Any]:
         "items": items, "omitted": [{"ref": ref, "reason": reason} for ref, reason in result.omitted],
         "trace": result.trace,
     }  # fmt: skip
+
+
+def context_json(result: Context) -> dict[str, Any]:
+    """A context as `context --json` gives it."""
+    parts = [
+        {"name": p.name, "path": p.path, "state": p.state, "tokens": p.tokens, "reason": p.reason} for p in result.parts
+    ]
+    return {
+        "text": scrubbed(result.text), "tokens": result.tokens, "parts": parts, "budget": result.budget(),
+        "notes": result.notes,
+    }  # fmt: skip
+
+
+def budget_text(result: Context) -> str:
+    """What a context is made of, for a person: each part with its state, tokens and reason; then the sums."""
+    rows = [(p.state, p.tokens, p.name, p.path if p.path != p.name else "", p.reason) for p in result.parts]
+    sums = ", ".join(f"{sort} {count}" for sort, count in result.budget().items())
+    return table([("", "tokens", "part", "from", ""), *rows]) + f"\nabout {result.tokens} tokens in all ({sums})\n"
 
 
 def changes_json(changes: Iterable[Change]) -> list[dict[str, str]]:
