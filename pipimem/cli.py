@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from pipimem.memory import Memory
     from pipimem.options import Options as Namespace
     from pipimem.options import Parser
+    from pipimem.skills import Skill
     from pipimem.update.plan import Applied, Plan
     from pipimem.workspace import Change
 
 INTERRUPTED = 130
+SKILL_ACTIONS = ("list", "show", "add", "edit", "remove")
 LAYERS = "identity standing memory user note skill session history archive".split()
 
 
@@ -50,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # The reader has gone; nothing is left to tell it, and flushing at exit would only fail once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
         return 0
     except OSError as error:
         return _fail(_refused(error), as_json="--json" in arguments)
@@ -127,7 +129,11 @@ def _read(name: str, arguments: list[str]) -> Any:
         _declare(name, reader)
         return reader.read(arguments)
     except Unclear:
-        return _parser(name).parse_args(arguments)
+        parser = _parser(name)
+    try:
+        return parser.parse_intermixed_args(arguments)  # words may stand on both sides of an option
+    except TypeError:  # a command with subcommands cannot be read so
+        return parser.parse_args(arguments)
 
 
 def _declare(name: str, parser: Any) -> None:
@@ -213,7 +219,9 @@ def _dry_run(parser: Parser) -> None:
 def _search_arguments(parser: Parser) -> None:
     parser.add_argument("query", nargs="+", metavar="QUERY", help="words, “phrases” in quotes; - reads standard input")
     _where(parser)
+    parser.add_argument("--target", default="", metavar="T", help="user, memory, project or failure")
     parser.add_argument("--project", default="", metavar="NAME", help="only the channels mapped to that project")
+    parser.add_argument("--category", default="", metavar="C", help="failure, correction, insight, preference, …")
     parser.add_argument("--layer", action="append", default=[], choices=LAYERS, metavar="LAYER", help=", ".join(LAYERS))
     parser.add_argument("--kind", action="append", default=[], metavar="KIND", help="kind of entry, such as decision")
     parser.add_argument("--min-confidence", type=float, default=0.0, metavar="X", help="least confidence, 0 to 1")
@@ -227,8 +235,9 @@ def _search(options: Namespace) -> int:
     query = _text(options.query)
     with _open(options) as memory:
         hits = memory.search(
-            query, options.channel, all_channels=options.channel is None, project=options.project,
-            layers=options.layer, kinds=options.kind, min_confidence=options.min_confidence, limit=options.limit,
+            query, options.channel, all_channels=options.channel is None, target=options.target,
+            project=options.project, category=options.category, layers=options.layer, kinds=options.kind,
+            min_confidence=options.min_confidence, limit=options.limit,
         )  # fmt: skip
         _notes(memory)
         if options.json:
@@ -280,6 +289,70 @@ def _recall(options: Namespace) -> int:
     if not result.items:
         print(f"Nothing recalled: {result.reason}", file=sys.stderr)
     return Unreadable.code if result.failed else 0
+
+
+# context
+
+
+def _context_arguments(parser: Parser) -> None:
+    parser.add_argument("text", nargs="*", metavar="TEXT", help="the prompt, if there is one yet; - reads stdin")
+    _where(parser)
+    parser.add_argument("--mode", default="", metavar="MODE", help="observe, policy, auto or full (recall.mode)")
+    parser.add_argument("--preset", default="main", metavar="P", help="main, session-start, subagent, isolated (main)")
+    parser.add_argument("--recent", action="store_true", help="with what happened lately and what is still open")
+    parser.add_argument("--budget", type=int, default=0, metavar="N", help="tokens of what is recalled at most")
+    parser.add_argument("--error", action="append", default=[], metavar="TEXT", help="an error just met")
+    parser.add_argument("--file", action="append", default=[], metavar="PATH", help="a file being worked on")
+    parser.add_argument("--budget-report", action="store_true", help="per part: in, cut or out, tokens, and why")
+
+
+def _context(options: Namespace) -> int:
+    from pipimem import render
+
+    with _open(options) as memory:
+        text = _text(options.text) if options.text else ""
+        result = memory.context(
+            text, options.channel, all_channels=options.all, mode=options.mode, preset=options.preset,
+            budget=options.budget, recent=options.recent, errors=options.error, files=options.file,
+        )  # fmt: skip
+        _notes(memory)
+    if options.json:
+        _print_json(render.context_json(result))
+    elif options.budget_report:
+        print(render.scrubbed(render.budget_text(result)), end="")
+    else:
+        print(render.scrubbed(result.text), end="")
+    for note in result.notes:
+        print(f"pipimem: {note}", file=sys.stderr)
+    return Unreadable.code if result.failed else 0
+
+
+# show
+
+
+def _show_arguments(parser: Parser) -> None:
+    parser.add_argument("refs", nargs="+", metavar="REF", help="m-…, path#heading, path:line or engine:session#message")
+    parser.add_argument("--channel", metavar="ID", help="that channel and the shared layer only (else everything)")
+    parser.add_argument("--around", type=int, default=0, metavar="N", help="lines before and after (0)")
+    parser.add_argument("--max-chars", type=int, default=500, metavar="N", help="characters of each at most (500)")
+
+
+def _show(options: Namespace) -> int:
+    from pipimem import render
+
+    with _open(options) as memory:
+        shown = memory.show(
+            options.refs, options.channel, all_channels=options.channel is None, around=options.around,
+            most=options.max_chars,
+        )  # fmt: skip
+        _notes(memory)
+    if options.json:
+        _print_json({"shown": [render.shown_json(s) for s in shown]})
+    else:
+        print(render.scrubbed(render.shown_text([s for s in shown if not s.problem])), end="")
+    for problem in (s.problem for s in shown if s.problem):
+        print(f"pipimem: {problem}", file=sys.stderr)
+    return NotFound.code if any(s.problem for s in shown) else 0
 
 
 # init, channel, index
@@ -393,6 +466,77 @@ def _add(options: Namespace) -> int:
             heading=options.heading,
         )
         return _report(options, memory, applied.plan, applied.changes, applied)
+
+
+def _pin_arguments(parser: Parser) -> None:
+    parser.add_argument("words", nargs="*", metavar="TEXT|list|remove N", help="what holds always; - reads stdin")
+
+
+def _pin(options: Namespace) -> int:
+    words = options.words or ["list"]
+    with _open(options) as memory:
+        if words[0] == "remove" and len(words) == 2 and words[1].isdecimal():
+            applied = memory.unpin(int(words[1]))
+            return _report(options, memory, applied.plan, applied.changes, applied)
+        if words != ["list"]:
+            applied = memory.pin(_text(words))
+            return _report(options, memory, applied.plan, applied.changes, applied)
+        return _pinned(options, memory)
+
+
+def _pinned(options: Namespace, memory: Memory) -> int:
+    from pipimem import render
+
+    standing = memory.pinned()
+    if options.json:
+        _print_json(render.standing_json(standing))
+    else:
+        print(render.scrubbed(render.standing_text(standing)), end="")
+    if standing.note:
+        print(f"pipimem: {standing.note}", file=sys.stderr)
+    if standing.entries:
+        return 0
+    print("Nothing is pinned.", file=sys.stderr)
+    return NotFound.code
+
+
+def _skill_arguments(parser: Parser) -> None:
+    actions = "list|show NAME|add NAME TEXT|edit NAME TEXT|remove NAME"
+    parser.add_argument("words", nargs="*", metavar=actions, help="TEXT: the steps in Markdown; - reads stdin")
+    parser.add_argument("--description", default="", metavar="D", help="what a new skill does, in a line")
+    parser.add_argument("--when", default="", metavar="W", help="when a new skill is to be used, in a line")
+
+
+def _skill(options: Namespace) -> int:
+    action, *words = options.words or ["list"]
+    name, text = (words[0] if words else ""), words[1:]
+    if {"list": 0, "show": 1, "remove": 1}.get(action, 2) > len(words) or action not in SKILL_ACTIONS:
+        raise Usage("Say 'skill list', 'show NAME', 'add NAME TEXT', 'edit NAME TEXT' or 'remove NAME'.", "")
+    with _open(options) as memory:
+        if action == "list":
+            return _skills(options, memory.skills())
+        if action == "show":
+            return _skills(options, [memory.skill(name)], whole=True)
+        if action == "add":
+            applied = memory.add_skill(name, options.description, _text(text), options.when)
+        elif action == "edit":
+            applied = memory.edit_skill(name, _text(text))
+        else:
+            applied = memory.remove_skill(name)
+        return _report(options, memory, applied.plan, applied.changes, applied)
+
+
+def _skills(options: Namespace, found: Sequence[Skill], *, whole: bool = False) -> int:
+    from pipimem import render
+
+    if options.json:
+        _print_json({"skills": [render.skill_json(s) for s in found]})
+    else:
+        print(render.scrubbed(render.skill_text(found[0]) if whole else render.skills_text(found)), end="")
+    if found:
+        return 0
+    print("There are no skills.", file=sys.stderr)
+    return NotFound.code
 
 
 def _forget_arguments(parser: Parser) -> None:
@@ -590,6 +734,51 @@ def _beside(queries: str) -> str | None:
     return folder if "PIPIMEM_WORKSPACE" not in os.environ and looks_like(folder) else None
 
 
+def _watch_arguments(parser: Parser) -> None:
+    parser.add_argument("--poll", action="store_true", help="look by the clock, as on a network folder")
+
+
+def _watch(options: Namespace) -> int:
+    from pipimem import watch
+
+    with _open(options) as memory:
+        root = memory.workspace.root
+    watch.until_told(root, _print_event, poll=options.poll, wanted=_is_read)
+    return 0
+
+
+def _print_event(event: dict[str, Any]) -> None:
+    import select
+
+    if event["event"] == "stopped" and not _output_is(select.POLLOUT):
+        _silence()  # a full pipe that nobody reads must not keep us from ending
+    _print_json(event)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _is_read() -> bool:
+    import select
+
+    return not _output_is(select.POLLERR | select.POLLHUP)
+
+
+def _output_is(state: int) -> bool:
+    """Whether standard output is in one of these states of `select.poll`."""
+    import select
+
+    if sys.stdout is None:
+        return False
+    poll = select.poll()
+    poll.register(sys.stdout, state)
+    return any(flags & state for _, flags in poll.poll(0))
+
+
+def _silence() -> None:
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _demo_arguments(parser: Parser) -> None:
     parser.add_argument("--keep", metavar="DIR", help="keep the demo's workspace in this new folder")
 
@@ -603,11 +792,15 @@ def _demo(options: Namespace) -> int:
 COMMANDS = {
     "recall": Command("the few passages that matter for a prompt, as a block", _recall_arguments, _recall),
     "search": Command("find passages, best first", _search_arguments, _search),
+    "context": Command("everything a session should be given", _context_arguments, _context),
+    "show": Command("open references: entries, sections, lines", _show_arguments, _show),
     "demo": Command("the main job on a copy of the sample workspace", _demo_arguments, _demo),
     "init": Command("create or complete a workspace; changes no existing byte", _init_arguments, _init),
     "channel": Command("add, list and find channels", _channel_arguments, _channel),
     "index": Command("bring the index up to date", _index_arguments, _index),
     "add": Command("remember one thing", _add_arguments, _add),
+    "pin": Command("what holds always: STANDING.md", _pin_arguments, _pin),
+    "skill": Command("procedures: list, show, add, edit, remove", _skill_arguments, _skill),
     "forget": Command("remove an entry and do not learn it again", _forget_arguments, _forget),
     "update": Command("turn a finished conversation into checked edits", _update_arguments, _update),
     "review": Command("what waits for a person", _review_arguments, _review),
@@ -615,5 +808,6 @@ COMMANDS = {
     "diff": Command("what a run or commit changed", _name_argument, _diff),
     "undo": Command("take back a run or commit", _undo_arguments, _undo),
     "status": Command("what is there, what is off, and why", _no_arguments, _status),
+    "watch": Command("keep the index fresh until stopped; events as JSON lines", _watch_arguments, _watch),
     "eval": Command("retrieval quality on judged queries", _eval_arguments, _eval),
 }

@@ -92,10 +92,10 @@ def write_private(path: str, data: bytes, mode: int = 0o600) -> None:
     sync_folder(folder)
 
 
-def append_private(path: str, line: str) -> None:
+def append_private(path: str, line: str, *, durable: bool = False) -> None:
     """Appends one line to one of pipimem's own logs, in one write; a line cut off before it stays a line of its own.
 
-    A link in its place is not followed: `OSError`.
+    With `durable` it outlives a power cut. A link in its place is not followed: `OSError`.
     """
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
@@ -103,6 +103,8 @@ def append_private(path: str, line: str) -> None:
         size = os.fstat(handle).st_size
         torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
         _write_all(handle, encode(("\n" if torn else "") + line.rstrip("\n") + "\n"))
+        if durable:
+            os.fsync(handle)
     finally:
         os.close(handle)
 

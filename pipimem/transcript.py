@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pipimem.text import BLOCK
 
 OWN_BLOCK = re.compile(rf"<{BLOCK}\b[^>]*>.*?(?:</{BLOCK}>|\Z)", re.DOTALL)
+ROLES = {"user": "user", "human": "user", "assistant": "assistant", "bot": "assistant", "ai": "assistant"}
 REFERENCE = re.compile(r"([a-z][a-z0-9_-]*):([^#\s]+)#(\S+)")
 
 
@@ -48,6 +49,16 @@ class Transcript:
 def reference(engine: str, session: str, message: str) -> str:
     """The source reference of one message."""
     return f"{engine}:{session}#{message}"
+
+
+def content_text(content: object) -> str:
+    """The text of a message's content: a string, or the text parts of a list."""
+    if isinstance(content, str):
+        return content.strip()
+    if isinstance(content, list):
+        parts = (p.get("text", "") if isinstance(p, dict) and p.get("type", "text") == "text" else "" for p in content)
+        return "\n".join(p for p in parts if isinstance(p, str) and p).strip()
+    return ""
 
 
 def without_own_blocks(text: str) -> str:

@@ -7,9 +7,8 @@ import re
 from typing import Any
 
 from pipimem.importers import count, lines
-from pipimem.importers.jsonl import content_text
 from pipimem.text import scrub
-from pipimem.transcript import Message, Transcript, reference, without_own_blocks
+from pipimem.transcript import Message, Transcript, content_text, reference, without_own_blocks
 
 NOT_TALK = (
     "<command-name>", "<command-message>", "<local-command-stdout>", "<local-command-stderr>", "<bash-stdout>",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from pipimem.importers import count, lines
 from pipimem.text import scrub
-from pipimem.transcript import Message, Transcript, reference, without_own_blocks
-
-ROLES = {"user": "user", "human": "user", "assistant": "assistant", "bot": "assistant", "ai": "assistant"}
+from pipimem.transcript import ROLES, Message, Transcript, content_text, reference, without_own_blocks
 
 
 def detects(path: str, head: bytes) -> bool:
@@ -37,13 +34,3 @@ def read(path: str) -> Transcript:
         name = scrub(str(row.get("name") or ""))
         messages.append(Message(reference("jsonl", session, identity), role, text, name, time))
     return Transcript("jsonl", session, tuple(messages), skipped)
-
-
-def content_text(content: Any) -> str:
-    """The text of a message's content: a string, or the text parts of a list."""
-    if isinstance(content, str):
-        return content.strip()
-    if isinstance(content, list):
-        parts = (p.get("text", "") if isinstance(p, dict) and p.get("type", "text") == "text" else "" for p in content)
-        return "\n".join(p for p in parts if isinstance(p, str) and p).strip()
-    return ""

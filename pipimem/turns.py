@@ -1,0 +1,244 @@
+"""Finished turns as they happened, recorded durably: what the updater's jobs work on, and how far each job has come.
+
+One file a channel below `.pipimem/state/turns/`, one message a line; secrets and pipimem's own blocks are out before
+a line is written. A job's cursor moves only when it is done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipimem import safety
+from pipimem.channels import folder_name
+from pipimem.errors import Refused
+from pipimem.files import append_private, locked, own_folder, reason, write_private
+from pipimem.pending import read_private
+from pipimem.text import encode, printable, scrub
+from pipimem.transcript import ROLES, Message, Transcript, content_text, reference, without_own_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from contextlib import AbstractContextManager
+
+    from pipimem.workspace import Workspace
+
+ENGINE = "turn"
+MESSAGE_LIMIT = 50_000
+FILE_LIMIT = 4 * 1024 * 1024
+TAIL = 512 * 1024  # more than any one line
+FILE_KEYS, COMMAND_KEYS = ("file_path", "path", "notebook_path"), ("command", "cmd")
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What one call recorded: how many messages, the number of the channel's last one, what was left out by reason."""
+
+    recorded: int
+    cursor: int
+    skipped: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The messages after a cursor: as a transcript, up to which number, in how many turns with how many tool calls."""
+
+    transcript: Transcript
+    end: int
+    turns: int
+    calls: int
+    last: str
+
+
+class Turns:
+    """The recorded turns of one channel."""
+
+    def __init__(self, workspace: Workspace, channel: str) -> None:
+        self._workspace = workspace
+        self._channel = channel
+        self._name = folder_name(channel)
+
+    def record(self, rows: Iterable[object], now: str) -> Recorded:
+        """Records one finished turn: rows with role, content, and if known name, timestamp, tool_calls.
+
+        `now` (ISO 8601) stands in for a time a row does not say. Durable when it returns. Raises `Refused` with the
+        reason when it cannot be written.
+        """
+        skipped: dict[str, int] = {}
+        with self._held():
+            start, turn = self._last()
+            fresh: list[dict[str, Any]] = []
+            for row in rows:
+                made, why = self._row(row, now)
+                if made is None:
+                    skipped[why] = skipped.get(why, 0) + 1
+                else:
+                    fresh.append({"n": start + len(fresh) + 1, "turn": turn + 1, **made})
+            if fresh:
+                self._write(_lines(fresh))
+        return Recorded(len(fresh), start + len(fresh), skipped)
+
+    def _row(self, row: object, now: str) -> tuple[dict[str, Any] | None, str]:
+        if not isinstance(row, dict):
+            return None, "not a message"
+        calls = [call for call in _items(row.get("tool_calls")) if isinstance(call, dict)]
+        role = ROLES.get(str(row.get("role", "")).lower(), "")
+        text = without_own_blocks(scrub(content_text(row.get("content", row.get("text")))))
+        if len(text) > MESSAGE_LIMIT:
+            return None, f"more than {MESSAGE_LIMIT:,} characters"
+        if not role or not (text or calls):
+            return None, f"role {printable(str(row.get('role')), 20)}" if not role else "no text"
+        inputs = [_input(call) for call in calls]
+        config = self._workspace.config
+        return {
+            "role": role,
+            "text": safety.redact(text, config["safety.patterns"], config["safety.allow"]),
+            "name": scrub(str(row.get("name") or "")),
+            "time": str(row.get("timestamp") or row.get("time") or now),
+            "files": [scrub(str(i[k])) for i in inputs for k in FILE_KEYS if i.get(k)],
+            "commands": [
+                safety.redact(scrub(str(i[k])), config["safety.patterns"], config["safety.allow"])
+                for i in inputs
+                for k in COMMAND_KEYS
+                if i.get(k)
+            ],
+            "calls": len(calls),
+        }, ""
+
+    def since(self, cursor: int) -> Window:
+        """The messages after number `cursor`, oldest first."""
+        rows = [row for row in self._rows() if row["n"] > cursor and row.get("role")]
+        messages = tuple(
+            Message(
+                reference(ENGINE, self._name, str(row["n"])), row["role"], row["text"], row["name"], row["time"],
+                tuple(row["files"]), tuple(row["commands"]),
+            )
+            for row in rows
+        )  # fmt: skip
+        end = rows[-1]["n"] if rows else cursor
+        session = f"{self._name}.{rows[0]['n']}-{end}" if rows else self._name
+        return Window(
+            Transcript(ENGINE, session, messages), end, len({row["turn"] for row in rows}),
+            sum(row["calls"] for row in rows), rows[-1]["time"] if rows else "",
+        )  # fmt: skip
+
+    def cursor(self, job: str) -> int:
+        """The number of the last message a job has worked on; 0 before its first run."""
+        return int(self._cursors().get(job, 0))
+
+    def move(self, job: str, end: int) -> None:
+        """The job is done up to message `end`; a cursor never moves back."""
+        with self._held():
+            cursors = self._cursors()
+            cursors[job] = max(end, int(cursors.get(job, 0)))
+            write_private(self._cursor_path, encode(json.dumps(cursors)))
+
+    def forget(self, matches: Iterable[str], refs: Iterable[str] = ()) -> int:
+        """Takes out every message that holds one of the texts or has one of the references; how many that were.
+
+        Its number stays, so that no later message gets it.
+        """
+        texts, gone = [m for m in matches if m], set(refs)
+        with self._held():
+            rows = self._rows()
+            kept = [
+                {"n": row["n"], "turn": row["turn"]}
+                if reference(ENGINE, self._name, str(row["n"])) in gone or any(t in row.get("text", "") for t in texts)
+                else row
+                for row in rows
+            ]
+            if kept != rows:
+                write_private(self._path, encode(_lines(kept)))
+        return sum(new != old for new, old in zip(kept, rows, strict=True))
+
+    def _write(self, lines: str) -> None:
+        """Appends lines; a file grown too big loses the oldest that every job has done, then the oldest there are."""
+        size = os.path.getsize(self._path) if os.path.exists(self._path) else 0
+        if size + len(encode(lines)) <= FILE_LIMIT:
+            append_private(self._path, lines.rstrip("\n"), durable=True)
+            return
+        done = min(map(int, self._cursors().values()), default=0)
+        kept = [row for row in self._rows() if row["n"] > done]
+        while kept and len(encode(_lines(kept))) > FILE_LIMIT // 2:
+            del kept[: max(1, len(kept) // 4)]
+        write_private(self._path, encode(_lines(kept) + lines))
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Every line that is whole; one cut off by a crash is none."""
+        return [row for line in (read_private(self._path) or b"").splitlines() if (row := _row_of(line))]
+
+    def _last(self) -> tuple[int, int]:
+        """The number and the turn of the last message, without reading the whole file; (0, 0) before the first."""
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
+                rows = [row for line in file.read().splitlines() if (row := _row_of(line))]
+        except FileNotFoundError:
+            return 0, 0
+        return (rows[-1]["n"], rows[-1]["turn"]) if rows else (0, 0)
+
+    def _cursors(self) -> dict[str, Any]:
+        try:
+            found = json.loads(read_private(self._cursor_path) or b"{}")
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def _path(self) -> str:
+        return self._workspace.private("state", "turns", f"{self._name}.jsonl")
+
+    @property
+    def _cursor_path(self) -> str:
+        return self._workspace.private("state", "turns", f"{self._name}.cursors.json")
+
+    def _held(self) -> AbstractContextManager[None]:
+        """The lock of this channel's turns, which no writer of files ever waits for. Raises `Refused`."""
+        from contextlib import contextmanager
+
+        @contextmanager
+        def held() -> Any:
+            try:
+                self._workspace.prepare()
+                os.makedirs(self._workspace.private("state", "turns"), mode=0o700, exist_ok=True)
+                with locked(own_folder(self._workspace.private(), "locks"), [f"turns-{self._name[:100]}"]):
+                    yield
+            except OSError as error:
+                raise Refused(
+                    f"The turns of '{printable(self._channel)}' cannot be recorded: {reason(error)}.", ""
+                ) from None
+
+        return held()
+
+
+def _row_of(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(row, dict) or not isinstance(row.get("n"), int) or not isinstance(row.get("turn"), int):
+        return None
+    return {"text": "", "name": "", "time": "", "files": [], "commands": [], "calls": 0, **row}
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _items(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _input(call: Mapping[str, Any]) -> dict[str, Any]:
+    """A tool call's arguments, as hosts name them: an object, or JSON in a string."""
+    function = call.get("function")
+    inner = function if isinstance(function, dict) else call
+    given: object = next((inner[k] for k in ("input", "arguments", "args") if k in inner), {})
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except ValueError:
+            return {}
+    return given if isinstance(given, dict) else {}
