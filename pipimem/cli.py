@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipimem.workspace import Change
 
 INTERRUPTED = 130
+REVIEW_ACTIONS = {"list": 0, "show": 1, "accept": 1, "reject": 1, "apply": 0}
 SKILL_ACTIONS = ("list", "show", "add", "edit", "remove")
 LAYERS = "identity standing memory user note skill session history archive".split()
 
@@ -609,16 +610,22 @@ def _report(options: Namespace, memory: Memory, plan: Plan, changes: Sequence[Ch
 
 
 def _review_arguments(parser: Parser) -> None:
-    parser.add_argument("what", nargs="*", metavar="list|show N", help="the list, or one proposal by number or id")
+    actions = "list|show N|accept N|reject N|apply"
+    parser.add_argument("what", nargs="*", metavar=actions, help="N: a number or an id; apply: what is ticked")
 
 
 def _review(options: Namespace) -> int:
     from pipimem import render
 
     action, *names = options.what or ["list"]
-    if action not in ("list", "show") or len(names) != (action == "show"):
-        raise Usage("Say 'review list' or 'review show N'.", "Accepting and rejecting is done in the file for now.")
+    if REVIEW_ACTIONS.get(action) != len(names):
+        raise Usage("Say 'review list', 'show N', 'accept N', 'reject N' or 'apply'.", "")
     with _open(options) as memory:
+        if action == "apply":
+            return _review_apply(options, memory)
+        if action in ("accept", "reject"):
+            applied = memory.accept(names[0]) if action == "accept" else memory.reject(names[0])
+            return _report(options, memory, applied.plan, applied.changes, applied)
         found = memory.proposals() if action == "list" else [memory.proposal(names[0])]
     if options.json:
         _print_json({"proposals": [render.proposal_json(p) for p in found]})
@@ -630,6 +637,23 @@ def _review(options: Namespace) -> int:
         return 0
     print("Nothing waits for review.", file=sys.stderr)
     return NotFound.code
+
+
+def _review_apply(options: Namespace, memory: Memory) -> int:
+    from pipimem import render
+
+    done = memory.answered()
+    _notes(memory)
+    if options.json:
+        _print_json({"proposals": [render.answer_json(p, result) for p, result in done]})
+    for proposal, result in done:
+        if isinstance(result, Error):
+            print(f"pipimem: {proposal.id}: {result}", file=sys.stderr)
+        elif not options.json:
+            print(render.scrubbed(f"{proposal.answer}ed  {proposal.id}  {proposal.text or proposal.old}"))
+    if not done:
+        print("Nothing is ticked.", file=sys.stderr)
+    return Refused.code if any(isinstance(result, Error) for _, result in done) else 0 if done else NotFound.code
 
 
 # log, diff, undo

@@ -13,7 +13,8 @@ from pipimem.pending import Queue, mark, read_private
 from pipimem.text import printable
 from pipimem.workspace import PRIVATE, Change, Workspace
 
-TOMBSTONES = ".pipimem/tombstones.jsonl"
+TOMBSTONES, REJECTED = ".pipimem/tombstones.jsonl", ".pipimem/rejected.jsonl"
+STONES = (TOMBSTONES, REJECTED)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -232,14 +233,15 @@ class History:
         return made
 
     def untombed(self, commit: Commit) -> dict[str, bytes]:
-        """The tombstones without those that `commit` set up, where it did ({} where not)."""
-        if TOMBSTONES not in commit.files:
-            return {}
+        """The lists of what was forgotten and rejected, without what `commit` put on them ({} where it did not)."""
         repository = self.repository()
-        added = set((repository.head(TOMBSTONES, commit.sha) or b"").splitlines())
-        added -= set((_before(repository, TOMBSTONES, commit.sha) or b"").splitlines())
-        now = read_private(os.path.join(self.workspace.root, TOMBSTONES)) or b""
-        return {TOMBSTONES: b"".join(line for line in now.splitlines(keepends=True) if line.rstrip() not in added)}
+        lists = {}
+        for path in (p for p in STONES if p in commit.files):
+            added = set((repository.head(path, commit.sha) or b"").splitlines())
+            added -= set((_before(repository, path, commit.sha) or b"").splitlines())
+            now = read_private(os.path.join(self.workspace.root, path)) or b""
+            lists[path] = b"".join(line for line in now.splitlines(keepends=True) if line.rstrip() not in added)
+        return lists
 
     def _back(self, repository: Repository, sha: str, path: str) -> Change | None:
         after, now = repository.head(path, sha), self.workspace.read(path)

@@ -11,7 +11,7 @@ import os
 from pipimem.config import remembered
 from pipimem.errors import Conflict, Error, NotFound, Refused, Unreadable, Usage
 from pipimem.files import reason
-from pipimem.history import TOMBSTONES, Beside, History, write_beside
+from pipimem.history import REJECTED, STONES, TOMBSTONES, Beside, History, write_beside
 from pipimem.index import Hit, Index, Scope
 from pipimem.pending import read_private
 from pipimem.text import decode, encode, one_line, printable
@@ -556,8 +556,8 @@ class Memory:
             write_beside(self.workspace, {".pipimem/state/key": os.urandom(32)}, mode=0o600)
         return read_private(path) or b""
 
-    def _tombstones(self) -> list[str]:
-        return decode(read_private(self.workspace.private("tombstones.jsonl")) or b"").splitlines()
+    def _stones(self, path: str) -> list[str]:
+        return decode(read_private(os.path.join(self.workspace.root, *path.split("/"))) or b"").splitlines()
 
     # Updating
 
@@ -573,8 +573,8 @@ class Memory:
         setting = update.Setting(
             channel=found.id, kind=found.kind, folder=found.path, language=language, today=now.date(),
             run=new_run(now.date().isoformat()), read=self.workspace.read, taken=self._taken,
-            key=self._key() if os.path.exists(key_file) else b"", tombstones=self._tombstones(),
-            waiting=[p.text for p in self.proposals()],
+            key=self._key() if os.path.exists(key_file) else b"", tombstones=self._stones(TOMBSTONES),
+            rejections=self._stones(REJECTED), waiting=[p.text for p in self.proposals()],
             trial_days=config["update.trial_days"], patterns=tuple(config["safety.patterns"]),
             allow=tuple(config["safety.allow"]), templates=self._templates(found),
         )  # fmt: skip
@@ -606,25 +606,90 @@ class Memory:
             raise NotFound(f"There is no proposal '{printable(name)}'.", "See 'pipimem review list'.")
         return found[0]
 
+    def accept(self, name: str) -> Applied:
+        """Does what a proposal says, as its file says it now, and takes the file out of `review/`; one commit.
+
+        Raises `Refused` when what it acts on is gone or says something else now: then it waits on.
+        """
+        from pipimem import update
+        from pipimem.update import guards, review
+        from pipimem.update.plan import Op
+
+        proposal = self.proposal(name)
+        op = review.accepted(proposal, update.fresh_id(self._taken))
+        found = self._target(proposal)
+        if why := review.overtaken(proposal, found.text if found else None):
+            raise Refused(f"The proposal '{proposal.id}' is out of date: {why}.", "Reject it, or edit its file.")
+        stone = ""
+        if op.op == "forget":
+            if found is None:
+                raise Refused(f"The proposal '{proposal.id}' names no entry.", "Forget it with 'pipimem forget'.")
+            op = Op("forget", proposal.file, target=found.ref, reason=op.reason)
+            stone = guards.tombstone(self._key(), found.ref, found.text, [s for s in [self._source(found)] if s])
+        templates = self._templates(self.workspace.channel(proposal.channel)) if proposal.channel else {}
+        answered = Op("remove", proposal.path, reason="accepted")
+        applied = self.apply(self._plan(proposal.channel, [op, answered], templates, "person"), tombstone=stone)
+        if stone:
+            self._index.purge()
+        return applied
+
+    def _target(self, proposal: Proposal) -> Hit | None:
+        """The entry a proposal acts on: the one it names, else the only one of its file that says the same."""
+        from pipimem import markdown
+        from pipimem.update import guards
+
+        if proposal.target:
+            hits = [h for h in self._index.lookup(proposal.target, Scope(None)) if h.path == proposal.file]
+        elif proposal.op == "forget":
+            known = markdown.identified(markdown.parse(self._text(proposal.file, {})), proposal.channel)
+            same = [identity for identity, entry in known if guards.same(entry.text, proposal.text)]
+            hits = [h for identity in same for h in self._index.lookup(identity, Scope(None))]
+        else:
+            return None
+        return hits[0] if len(hits) == 1 else None
+
+    def reject(self, name: str) -> Applied:
+        """Takes a proposal out of `review/` and remembers, without its text, not to propose it again."""
+        from pipimem.update import guards
+        from pipimem.update.plan import Op
+
+        proposal = self.proposal(name)
+        op = Op("remove", proposal.path, proposal.text, reason="rejected")
+        line = guards.tombstone(self._key(), proposal.id, proposal.text or proposal.old, [])
+        return self.apply(self._plan(proposal.channel, [op], {}, "person"), tombstone=line, into=REJECTED)
+
+    def answered(self) -> list[tuple[Proposal, Applied | Error]]:
+        """Does what is ticked in `review/*.md`, file by file; one that cannot be done says why and waits on."""
+        done: list[tuple[Proposal, Applied | Error]] = []
+        for proposal in [p for p in self.proposals() if p.answer]:
+            try:
+                if proposal.answer == "both":
+                    raise Refused(f"The proposal '{proposal.id}' is ticked twice.", "Leave one tick.")
+                act = self.accept if proposal.answer == "accept" else self.reject
+                done.append((proposal, act(proposal.id)))
+            except Error as error:
+                done.append((proposal, error))
+        return done
+
     def preview(self, plan: Plan) -> list[Change]:
         """The changes `apply` would make now; the same function makes them."""
         from pipimem.update.merge import merge
 
         return merge(plan, self.workspace.read, self._history.damage).changes
 
-    def apply(self, plan: Plan, *, tombstone: str = "") -> Applied:
+    def apply(self, plan: Plan, *, tombstone: str = "", into: str = TOMBSTONES) -> Applied:
         """Writes a plan: all of its files or none, then commits exactly those, then indexes them.
 
         What a person saved since the plan was made stays: an operation that no longer fits is left out and named, and
         where a machine planned it, it waits in `review/`. Raises `Refused` when nothing could be written, with the
-        reason; the files are then as before. `tombstone` is the line a `forget` sets up with it.
+        reason; the files are then as before. `tombstone` is the line a `forget` or a rejection puts on
+        the list `into` with it.
         """
         from pipimem.update.plan import Applied, message
 
         self.workspace.trust()
-        with self.workspace.locks([*plan.paths, *([TOMBSTONES] if tombstone else [])]):
-            lines = [*self._tombstones(), tombstone]
-            beside = {TOMBSTONES: encode("\n".join(lines) + "\n")} if tombstone else {}
+        with self.workspace.locks([*plan.paths, *([into] if tombstone else [])]):
+            beside = {into: encode("\n".join([*self._stones(into), tombstone]) + "\n")} if tombstone else {}
             with Beside(self.workspace, beside):
                 merged = self._write(plan)
             plan, made = merged.settled(plan), merged.changes
@@ -706,7 +771,7 @@ class Memory:
         plan = Plan(new_run(self.today()), "", "person", "person", (), {}, source=commit.sha)
         if dry_run:
             return Applied(plan, tuple(self._history.back(commit, paths)))
-        with self.workspace.locks([*paths, *(p for p in commit.files if p == TOMBSTONES)]):
+        with self.workspace.locks([*paths, *(p for p in commit.files if p in STONES)]):
             made = self._history.back(commit, paths)
             self.workspace.write(made)
             beside = self._history.untombed(commit)

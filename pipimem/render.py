@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipimem.errors import Error
 from pipimem.text import clip, one_line, plural
 
 TYPE_CHECKING = False
@@ -225,6 +226,12 @@ def standing_json(standing: Standing) -> dict[str, Any]:
 def standing_text(standing: Standing) -> str:
     """What is pinned, numbered, for a person."""
     return "".join(f"{n}. {one_line(e.text)}\n" for n, e in enumerate(standing.entries, 1))
+
+
+def answer_json(proposal: Proposal, result: Applied | Error) -> dict[str, str]:
+    """What came of one ticked proposal, as `review apply --json` gives it."""
+    run, commit, problem = ("", "", str(result)) if isinstance(result, Error) else (result.run, result.commit, "")
+    return {"id": proposal.id, "answer": proposal.answer, "run": run, "commit": commit, "problem": problem}
 
 
 def commits_text(commits: Sequence[Commit]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipimem.errors import NotFound
+from pipimem.errors import NotFound, Refused
 from pipimem.memory import Memory
 from pipimem.text import scrub
 from pipimem.update import review
@@ -79,4 +79,101 @@ def test_an_empty_queue_and_a_wrong_call_have_their_own_codes(make: Callable[...
     make()
     assert run("-w", root, "review").code == 1
     assert run("-w", root, "review", "show").code == 2
-    assert run("-w", root, "review", "accept", "1").code == 2
+    assert run("-w", root, "review", "accept", "1").code == 1
+    assert run("-w", root, "review", "apply").code == 1
+    assert run("-w", root, "review", "dance").code == 2
+
+
+def waiting(make: Callable[..., Memory], *texts: str) -> Memory:
+    """A group with one proposal for each thing an unnamed voice said."""
+    memory = make(git=True)
+    memory.add_channel("team:group:1")
+    memory.apply(memory.propose("team:group:1", talk(*(f"Remember: {t}" for t in texts), name="")))
+    return memory
+
+
+def test_an_accepted_proposal_is_in_memory_and_gone_from_review_in_one_commit(
+    make: Callable[..., Memory], root: Path
+) -> None:
+    memory = waiting(make, "the okapi feeds at noon.")
+    applied = memory.accept("1")
+    assert [h.text for h in memory.search("okapi", "team:group:1")] == ["The okapi feeds at noon"]
+    assert memory.proposals() == []
+    commit = memory.log(limit=1)[0]
+    assert commit.sha == applied.commit
+    assert commit.subject == "accept: team:group:1: remember “The okapi feeds at noon”"
+    assert sorted(p.split("/")[0] for p in commit.files) == ["channels", "review"]
+    entry = memory.entry(memory.search("okapi", "team:group:1")[0].ref)
+    assert (entry.kind, entry.author) == ("fact", "person")
+    memory.undo(applied.run)
+    assert memory.search("okapi", "team:group:1") == []
+    assert len(memory.proposals()) == 1
+
+
+def test_what_a_person_wrote_into_the_file_is_what_is_accepted(make: Callable[..., Memory], root: Path) -> None:
+    memory = waiting(make, "the okapi feeds at noon.")
+    path = root / memory.proposals()[0].path
+    path.write_text(path.read_text().replace("> The okapi feeds at noon", "> 霍加狓下午一点喂"))
+    memory.accept("1")
+    assert [h.text for h in memory.search("霍加狓", "team:group:1")] == ["霍加狓下午一点喂"]
+
+
+def test_a_rejected_one_is_gone_and_not_proposed_again_in_other_dress(make: Callable[..., Memory], root: Path) -> None:
+    memory = waiting(make, "the okapi feeds at noon.", "the gate is red.")
+    applied = memory.reject("1")
+    assert memory.log(limit=1)[0].subject == "team:group:1: reject “The okapi feeds at noon”"
+    assert [p.text for p in memory.proposals()] == ["The gate is red"]
+    assert "okapi" not in (root / ".pipimem/rejected.jsonl").read_text()
+    again = memory.propose(
+        "team:group:1", talk("Remember: The  OKAPI feeds at noon!", "Remember: the okapi feeds at one.", name="")
+    )
+    assert [o.reason for o in again.rejected] == ["a person rejected it before"]
+    assert [o.op.text for o in again.proposed] == ["The okapi feeds at one"]
+    memory.undo(applied.run)
+    assert (root / ".pipimem/rejected.jsonl").read_text() == ""
+    assert len(memory.proposals()) == 2
+
+
+def test_a_proposal_whose_entry_moved_on_is_out_of_date(make: Callable[..., Memory], root: Path) -> None:
+    memory = make()
+    memory.add_channel("ops")
+    entry = memory.add("部署窗口是周四", "ops").plan.ops[0]
+    op = Op("supersede", entry.path, "部署窗口是周五", target=entry.id, facts={"kind": "decision"})
+    text = review.proposal(Outcome(op, "it changes a person's entry"), "p1", "ops", date(2026, 3, 14), "部署窗口是周三")
+    (root / "review").mkdir()
+    (root / "review/p1.md").write_text(text.text)
+    with pytest.raises(Refused, match="says something else now"):
+        memory.accept("p1")
+    (root / "review/p1.md").write_text(text.text.replace("周三", "周四"))
+    memory.accept("p1")
+    assert [h.text for h in memory.search("部署窗口", "ops")] == ["部署窗口是周五"]
+    (root / "review/p2.md").write_text(text.text.replace('"p1"', '"p2"'))
+    with pytest.raises(Refused, match="is gone"):
+        memory.accept("p2")
+    assert len(memory.proposals()) == 1
+
+
+def test_forgetting_by_talk_is_done_when_a_person_accepts_it(make: Callable[..., Memory], root: Path) -> None:
+    memory = make()
+    memory.add_channel("dm:ines", kind="direct")
+    memory.add("旧的门禁密码在抽屉里", "dm:ines")
+    memory.apply(memory.propose("dm:ines", talk("忘掉旧的门禁密码在抽屉里")))
+    assert memory.proposals()[0].op == "forget"
+    memory.accept("1")
+    assert memory.search("门禁", "dm:ines") == []
+    assert (root / ".pipimem/tombstones.jsonl").exists()
+
+
+def test_ticked_files_are_done_one_by_one_and_a_bad_one_stops_no_other(make: Callable[..., Memory], root: Path) -> None:
+    memory = waiting(make, "the okapi feeds at noon.", "the gate is red.", "霍加狓中午十二点喂食。")
+    paths = [root / p.path for p in memory.proposals()]
+    ticks = ["- [x] accept\n- [x] reject", "- [ ] accept\n- [x] reject", "- [x] accept\n- [ ] reject"]
+    for path, tick in zip(paths, ticks, strict=True):
+        path.write_text(path.read_text().replace("- [ ] accept\n- [ ] reject", tick))
+    done = run("-w", root, "review", "apply")
+    assert done.code == 4
+    assert "ticked twice" in done.err
+    assert "rejected" in done.out
+    assert "霍加狓中午十二点喂食" in done.out
+    assert [p.text for p in memory.proposals()] == ["The okapi feeds at noon"]
+    assert [h.text for h in memory.search("霍加狓", "team:group:1")] == ["霍加狓中午十二点喂食"]

@@ -61,6 +61,7 @@ class Setting:
     taken: Callable[[str], bool]
     key: bytes = b""
     tombstones: Sequence[str] = ()
+    rejections: Sequence[str] = ()
     waiting: Sequence[str] = ()
     trial_days: int = 30
     patterns: tuple[str, ...] = ()
@@ -207,6 +208,8 @@ def _judge(op: Op, found: offline.Found, known: Sequence[str], setting: Setting,
         return "it held a secret", True
     if guards.forgotten(setting.tombstones, setting.key, op.text, [message.ref]):
         return "it was forgotten before", True
+    if guards.forgotten(setting.rejections, setting.key, op.text, []):
+        return "a person rejected it before", True
     if guards.duplicate(op.text, known):
         return "the memory says so already", True
     if guards.duplicate(op.text, setting.waiting):

@@ -105,6 +105,11 @@ def subject(plan: Plan, ops: list[Op]) -> str:
     counts: dict[str, int] = {}
     for op in ops:
         counts[names[op.op]] = counts.get(names[op.op], 0) + 1
+    answered = [op for op in ops if op.op == "remove" and op.path.startswith("review/")]
+    if answered and len(answered) == len(ops):
+        return clip(one_line(f"{where}reject “{answered[0].text}”"), 72)
+    if answered:
+        return clip(f"accept: {subject(plan, [op for op in ops if op not in answered])}", 72)
     if len(ops) == 1 and ops[0].op in ("file", "remove"):
         return clip(f"{where}{names[ops[0].op]} {ops[0].path}", 72)
     if len(ops) == 1 and ops[0].op in ("add", "note", "supersede"):
@@ -117,7 +122,7 @@ def message(plan: Plan, ops: list[Op]) -> str:
 
     A forgotten entry's text is not repeated.
     """
-    lines = [f"- {o.op} {o.id or o.target or o.path}: {_said(o)}" for o in ops if o.op != "proposal"]
+    lines = [f"- {o.op} {o.id or o.target or o.path}: {_said(o)}" for o in ops if not o.path.startswith("review/")]
     trailers = [f"Pipimem-Run: {plan.run}", f"Pipimem-Actor: {plan.actor}", f"Pipimem-Origin: {plan.origin}"]
     trailers += [f"Pipimem-Source: {plan.source}"] if plan.source else []
     body = "\n".join(lines[:40])

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from datetime import date
 
 from pipimem import front
+from pipimem.errors import Refused
 from pipimem.text import clip, decode, one_line
+from pipimem.transcript import REFERENCE
 from pipimem.update.plan import Op, Outcome
 
 SECTION = re.compile(r"(?m)^## (.+?)[ \t]*$")
@@ -32,6 +34,7 @@ class Proposal:
     op: str = ""
     channel: str = ""
     file: str = ""
+    heading: str = ""
     target: str = ""
     kind: str = ""
     created: str = ""
@@ -83,7 +86,9 @@ def read(path: str, data: bytes) -> Proposal:
     name = path.rpartition("/")[2].removesuffix(".md")
     if why or not values.get("op"):
         return Proposal(name, path, problem=why or "it has no front matter with an op")
-    facts = {key: str(values.get(key) or "") for key in ("op", "channel", "file", "target", "kind", "created")}
+    facts = {
+        key: str(values.get(key) or "") for key in ("op", "channel", "file", "heading", "target", "kind", "created")
+    }
     parts = _sections(decode(data[front.front_matter(data)[1] :]))
     quotes = _quotes(parts.get("What", ""))
     answers = {found.lower() for found in TICKED.findall(decode(data))}
@@ -93,6 +98,39 @@ def read(path: str, data: bytes) -> Proposal:
         evidence=parts.get("Evidence", "").strip(), answer="both" if len(answers) > 1 else "".join(answers),
         problem="" if quotes else "nothing is quoted under 'What'",
     )  # fmt: skip
+
+
+def accepted(proposal: Proposal, fresh: str) -> Op:
+    """The operation a proposal stands for, as its file says it now; `fresh` is the id of an entry it makes.
+
+    Raises `Refused` for a file that cannot be read as a proposal, or whose operation nobody knows.
+    """
+    known = ("add", "note", "section", "block", "supersede", "invalidate", "forget")
+    if proposal.problem or proposal.op not in known:
+        why = proposal.problem or f"the operation '{proposal.op}' is unknown"
+        raise Refused(f"The proposal '{proposal.id}' cannot be accepted: {why}.", "Mend the file, or reject it.")
+    source = REFERENCE.search(proposal.evidence)
+    facts = {
+        "kind": proposal.kind or "fact",
+        "since": proposal.created,
+        "src": source[0] if source else "",
+        "by": "person",
+    }
+    new = proposal.op in ("add", "supersede")
+    return Op(
+        proposal.op, proposal.file, proposal.text, proposal.heading, fresh if new else "", proposal.target,
+        facts if new else {}, "accepted in review",
+    )  # fmt: skip
+
+
+def overtaken(proposal: Proposal, now: str | None) -> str:
+    """Why the entry it acts on, which says `now` (None: it is gone), is no longer the one meant; "" when it is."""
+    if not proposal.target:
+        return ""
+    if now is None:
+        return f"the entry '{proposal.target}' is gone"
+    said = proposal.old or (proposal.text if proposal.op != "supersede" else "")
+    return f"the entry '{proposal.target}' says something else now" if said and said.split() != now.split() else ""
 
 
 def _sections(text: str) -> dict[str, str]:
