@@ -469,6 +469,33 @@ def _add(options: Namespace) -> int:
         return _report(options, memory, applied.plan, applied.changes, applied)
 
 
+def _supersede_arguments(parser: Parser) -> None:
+    _entry_argument(parser)
+    parser.add_argument("text", nargs="+", metavar="TEXT", help="what it says from now on; - reads standard input")
+
+
+def _entry_argument(parser: Parser) -> None:
+    parser.add_argument("entry", metavar="ENTRY", help="the entry's id")
+
+
+def _supersede(options: Namespace) -> int:
+    with _open(options) as memory:
+        applied = memory.supersede(options.entry, _text(options.text))
+        return _report(options, memory, applied.plan, applied.changes, applied)
+
+
+def _invalidate(options: Namespace) -> int:
+    with _open(options) as memory:
+        applied = memory.invalidate(options.entry)
+        return _report(options, memory, applied.plan, applied.changes, applied)
+
+
+def _promote(options: Namespace) -> int:
+    with _open(options) as memory:
+        applied = memory.promote(options.entry)
+        return _report(options, memory, applied.plan, applied.changes, applied)
+
+
 def _pin_arguments(parser: Parser) -> None:
     parser.add_argument("words", nargs="*", metavar="TEXT|list|remove N", help="what holds always; - reads stdin")
 
@@ -679,6 +706,33 @@ def _log(options: Namespace) -> int:
     return NotFound.code
 
 
+def _history(options: Namespace) -> int:
+    from pipimem import render
+
+    with _open(options) as memory:
+        steps = memory.history(options.entry)
+    if options.json:
+        _print_json({"commits": [{**render.commit_json(c), "text": render.scrubbed(text)} for c, text in steps]})
+    else:
+        print(render.scrubbed(render.steps_text(steps)), end="")
+    if steps:
+        return 0
+    print("Git does not have this entry yet.", file=sys.stderr)
+    return NotFound.code
+
+
+def _blame(options: Namespace) -> int:
+    from pipimem import render
+
+    with _open(options) as memory:
+        hit, commit, source = memory.blame(options.entry)
+    if options.json:
+        _print_json(render.blame_json(hit, commit, source))
+    else:
+        print(render.scrubbed(render.blame_text(hit, commit, source)), end="")
+    return 0
+
+
 def _name_argument(parser: Parser) -> None:
     parser.add_argument("name", metavar="RUN|COMMIT", help="a run (r-…) or a commit")
 
@@ -823,12 +877,17 @@ COMMANDS = {
     "channel": Command("add, list and find channels", _channel_arguments, _channel),
     "index": Command("bring the index up to date", _index_arguments, _index),
     "add": Command("remember one thing", _add_arguments, _add),
+    "supersede": Command("put another text in an entry's place", _supersede_arguments, _supersede),
+    "invalidate": Command("mark an entry as no longer true", _entry_argument, _invalidate),
+    "promote": Command("move an entry to the shared memory", _entry_argument, _promote),
     "pin": Command("what holds always: STANDING.md", _pin_arguments, _pin),
     "skill": Command("procedures: list, show, add, edit, remove", _skill_arguments, _skill),
     "forget": Command("remove an entry and do not learn it again", _forget_arguments, _forget),
     "update": Command("turn a finished conversation into checked edits", _update_arguments, _update),
     "review": Command("what waits for a person", _review_arguments, _review),
     "log": Command("the history of the files", _log_arguments, _log),
+    "history": Command("the commits in which an entry came, changed or went", _entry_argument, _history),
+    "blame": Command("which commit, run and message an entry is from", _entry_argument, _blame),
     "diff": Command("what a run or commit changed", _name_argument, _diff),
     "undo": Command("take back a run or commit", _undo_arguments, _undo),
     "status": Command("what is there, what is off, and why", _no_arguments, _status),

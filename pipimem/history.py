@@ -243,6 +243,35 @@ class History:
             lists[path] = b"".join(line for line in now.splitlines(keepends=True) if line.rstrip() not in added)
         return lists
 
+    def steps(self, path: str, channel: str, identity: str, limit: int = 200) -> list[tuple[Commit, str]]:
+        """The commits in which an entry of a file came, changed or went, newest first, each with what it said then.
+
+        "" is what it says where it went. Looks at the last `limit` commits of the file.
+        """
+        from pipimem import markdown
+
+        repository = self.repository()
+        found: list[tuple[Commit, str]] = []
+        commits = repository.log([path], limit)
+        texts = []
+        for commit in commits:
+            data = repository.head(path, commit.sha) or b""
+            entries = dict(markdown.identified(markdown.parse(data), channel))
+            texts.append(entries[identity].text if identity in entries else None)
+        for commit, now, before in zip(commits, texts, [*texts[1:], None], strict=True):
+            if now != before:
+                found.append((commit, now or ""))
+        return found
+
+    def wrote(self, path: str, first: int, last: int) -> Commit | None:
+        """The commit that last wrote the lines `first` to `last` of a file; None while one is not committed yet."""
+        repository = self.repository()
+        commits = {sha for _, sha in repository.blame(path, first, last)}
+        if "" in commits:
+            return None
+        found = [c for c in repository.log([path], 1000) if c.sha in commits]
+        return found[0] if found else None
+
     def _back(self, repository: Repository, sha: str, path: str) -> Change | None:
         after, now = repository.head(path, sha), self.workspace.read(path)
         before = _before(repository, path, sha)

@@ -398,6 +398,73 @@ class Memory:
         op = Op("invalidate", standing.PATH, target=target, reason="unpinned")
         return self.apply(self._plan("", [op], {}, "person"))
 
+    def supersede(self, ref: str, text: str) -> Applied:
+        """Puts `text` in the place of an entry, under a new id that names the old one. Git keeps the old text."""
+        from pipimem import markdown, update
+        from pipimem.update.plan import Op
+
+        hit, facts = self._entry_facts(ref)
+        text = markdown.clean(text)
+        self._refuse_secret(text)
+        facts.update(
+            {"since": self.today(), "by": "person", "supersedes": hit.ref, "conf": "", "trial": "", "until": ""}
+        )
+        fresh = update.fresh_id(self._taken)
+        op = Op("supersede", hit.path, text, id=fresh, target=hit.ref, facts=facts, reason="a person said so")
+        return self.apply(self._plan(hit.channel, [op], {}, "person"))
+
+    def invalidate(self, ref: str) -> Applied:
+        """Marks an entry as no longer true: it stays in the file and is never recalled again."""
+        from datetime import timedelta
+
+        from pipimem import update
+        from pipimem.update.plan import Op
+
+        hit, facts = self._entry_facts(ref)
+        facts["until"] = (self.now().date() - timedelta(1)).isoformat()
+        own = hit.ref if self._marked(hit) else update.fresh_id(self._taken)
+        op = Op("supersede", hit.path, hit.text, id=own, target=hit.ref, facts=facts, reason="no longer true")
+        return self.apply(self._plan(hit.channel, [op], {}, "person"))
+
+    def promote(self, ref: str) -> Applied:
+        """Moves an entry of a channel to the shared MEMORY.md, under the same id; only ever by a person."""
+        from pipimem import markdown, update
+        from pipimem.update.plan import Op
+
+        hit, facts = self._entry_facts(ref)
+        if not hit.channel:
+            raise Refused(f"The entry '{hit.ref}' is shared already.", "Nothing was changed.")
+        template = f"templates/{self.workspace.config['workspace.language']}/workspace/MEMORY.md"
+        templates = {"MEMORY.md": read_data(template)}
+        parsed = markdown.parse(self._text("MEMORY.md", templates))
+        heading = update.heading_for(facts.get("kind", "fact"), parsed, self._language("MEMORY.md"))
+        own = hit.ref if self._marked(hit) else update.fresh_id(self._taken)
+        facts = {"kind": "fact", **facts, "by": "person"}
+        ops = [
+            Op("add", "MEMORY.md", hit.text, heading, own, facts=facts, reason="promoted"),
+            Op("invalidate", hit.path, target=hit.ref, reason="moved to the shared memory"),
+        ]
+        return self.apply(self._plan(hit.channel, ops, templates, "person"), whole=True)
+
+    def _entry_facts(self, ref: str) -> tuple[Hit, dict[str, str]]:
+        """An entry with what its comment says."""
+        from pipimem import markdown
+
+        hit = self.entry(ref)
+        parsed = markdown.parse(self.workspace.read(hit.path) or b"")
+        entry = markdown.entry_by_id(parsed, hit.channel, hit.ref)
+        if entry is None:
+            raise NotFound(f"The entry '{hit.ref}' is gone.", "Find it with 'pipimem search'.")
+        hit.text = entry.text
+        return hit, dict(entry.facts)
+
+    def _marked(self, hit: Hit) -> bool:
+        """Whether an entry has a comment of its own; the id of one a person typed changes with its text and place."""
+        from pipimem import markdown
+
+        entry = markdown.entry_by_id(markdown.parse(self.workspace.read(hit.path) or b""), hit.channel, hit.ref)
+        return entry is not None and bool(entry.id)
+
     # Skills
 
     def skills(self) -> list[Skill]:
@@ -677,13 +744,13 @@ class Memory:
 
         return merge(plan, self.workspace.read, self._history.damage).changes
 
-    def apply(self, plan: Plan, *, tombstone: str = "", into: str = TOMBSTONES) -> Applied:
+    def apply(self, plan: Plan, *, tombstone: str = "", into: str = TOMBSTONES, whole: bool = False) -> Applied:
         """Writes a plan: all of its files or none, then commits exactly those, then indexes them.
 
         What a person saved since the plan was made stays: an operation that no longer fits is left out and named, and
         where a machine planned it, it waits in `review/`. Raises `Refused` when nothing could be written, with the
         reason; the files are then as before. `tombstone` is the line a `forget` or a rejection puts on
-        the list `into` with it.
+        the list `into` with it; with `whole` one refused operation refuses all.
         """
         from pipimem.update.plan import Applied, message
 
@@ -691,7 +758,7 @@ class Memory:
         with self.workspace.locks([*plan.paths, *([into] if tombstone else [])]):
             beside = {into: encode("\n".join([*self._stones(into), tombstone]) + "\n")} if tombstone else {}
             with Beside(self.workspace, beside):
-                merged = self._write(plan)
+                merged = self._write(plan, whole=whole)
             plan, made = merged.settled(plan), merged.changes
             words = message(plan, merged.done)
             ticket = self._history.enlist(made, words, beside)
@@ -701,13 +768,13 @@ class Memory:
         self._record(applied, merged.done)
         return applied
 
-    def _write(self, plan: Plan) -> Merged:
+    def _write(self, plan: Plan, *, whole: bool) -> Merged:
         """Merges and writes. An editor takes no lock: what it saves in between is merged anew, a few times."""
         from pipimem.update.merge import merge
 
         for left in reversed(range(WRITE_TRIES)):
             merged = merge(plan, self.workspace.read, self._history.damage)
-            if merged.refused and not merged.done:
+            if merged.refused and (whole or not merged.done):
                 raise Refused(merged.refused[0].reason, "Nothing was changed.")
             try:
                 self.workspace.write(merged.changes)
@@ -750,6 +817,17 @@ class Memory:
     def log(self, channel: str | None = None, limit: int = 50) -> list[Commit]:
         """The commits that touched the workspace or one channel, newest first. `Unreadable` without git history."""
         return self._history.log([self.workspace.channel(channel).path] if channel is not None else [], limit)
+
+    def history(self, ref: str) -> list[tuple[Commit, str]]:
+        """The commits in which an entry came, changed or went, newest first, each with what it said then."""
+        hit = self.entry(ref)
+        return self._history.steps(hit.path, hit.channel, hit.ref)
+
+    def blame(self, ref: str) -> tuple[Hit, Commit | None, str]:
+        """An entry, the commit that wrote it (None: not committed yet), and the message it rests on ("" unknown)."""
+        hit, facts = self._entry_facts(ref)
+        lines = hit.text.count("\n")
+        return hit, self._history.wrote(hit.path, hit.line, hit.line + lines), facts.get("src", "")
 
     def diff(self, name: str) -> str:
         """The diff of a run or commit. Raises `NotFound`."""

@@ -247,6 +247,29 @@ def commit_json(commit: Commit) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def steps_text(steps: Sequence[tuple[Commit, str]]) -> str:
+    """The history of an entry for a person: each commit, and what the entry said then."""
+    return "".join(f"{commits_text([c])}            {one_line(text) or '(gone)'}\n" for c, text in steps)
+
+
+def blame_json(hit: Hit, commit: Commit | None, source: str) -> dict[str, Any]:
+    """Where an entry is from, as `blame --json` gives it."""
+    return {
+        "ref": hit.ref, "path": hit.path, "line": hit.line, "text": scrubbed(hit.text), "source": source,
+        "commit": commit_json(commit) if commit else None,
+    }  # fmt: skip
+
+
+def blame_text(hit: Hit, commit: Commit | None, source: str) -> str:
+    """Where an entry is from, for a person."""
+    lines = [f"{hit.path}:{hit.line}  [{hit.ref}]", f"   {one_line(hit.text)}"]
+    lines.append("commit   " + commits_text([commit]).rstrip() if commit else "commit   not committed yet")
+    run = commit.trailers.get("Pipimem-Run", "") if commit else ""
+    lines += [f"run      {run}"] if run else []
+    lines += [f"message  {source}"] if source else []
+    return "\n".join(lines) + "\n"
+
+
 def status_text(state: dict[str, Any]) -> str:
     """`status` for a person."""
     layers = [
