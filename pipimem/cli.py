@@ -603,7 +603,9 @@ def _only(memory: Memory, text: str, channel: str | None) -> str:
 
 def _update_arguments(parser: Parser) -> None:
     parser.add_argument("--channel", required=True, metavar="ID", help="the channel the conversation belongs to")
-    parser.add_argument("--transcript", required=True, metavar="FILE", help="a Claude Code session or JSON lines")
+    parser.add_argument(
+        "--transcript", metavar="FILE", help="a Claude Code session or JSON lines (else the recorded turns)"
+    )
     parser.add_argument("--offline", action="store_true", help="rules only, no model (so far the only way)")
     _dry_run(parser)
 
@@ -613,7 +615,8 @@ def _update(options: Namespace) -> int:
 
     with _open(options) as memory:
         memory.workspace.channel(options.channel)
-        transcript = load(options.transcript)
+        window = None if options.transcript else memory.recorded(options.channel)
+        transcript = load(options.transcript) if window is None else window.transcript
         unread = {reason: n for reason, n in transcript.skipped.items() if reason in BROKEN}
         if unread:
             listed = ", ".join(f"{n} {reason}" for reason, n in unread.items())
@@ -622,7 +625,33 @@ def _update(options: Namespace) -> int:
         if options.dry_run:
             return _report(options, memory, plan, memory.preview(plan), None)
         applied = memory.apply(plan)
+        if window is not None:
+            memory.learned(options.channel, window)
         return _report(options, memory, applied.plan, applied.changes, applied)
+
+
+def _turn_arguments(parser: Parser) -> None:
+    parser.add_argument("--channel", required=True, metavar="ID", help="the channel the turn belongs to")
+
+
+def _turn(options: Namespace) -> int:
+    import json
+
+    rows: list[object] = []
+    for line in sys.stdin.buffer.read().splitlines():
+        try:
+            rows += [json.loads(line)] if line.strip() else []
+        except (ValueError, RecursionError):
+            rows.append(None)
+    with _open(options) as memory:
+        done = memory.turn(options.channel, rows)
+    if options.json:
+        _print_json({"recorded": done.recorded, "cursor": done.cursor, "skipped": dict(done.skipped)})
+    else:
+        print(f"{done.recorded} recorded, up to {done.cursor}")
+    for reason, count in done.skipped.items():
+        print(f"pipimem: left out: {count} ({reason})", file=sys.stderr)
+    return 0 if done.recorded or not rows else Usage.code
 
 
 def _report(options: Namespace, memory: Memory, plan: Plan, changes: Sequence[Change], applied: Applied | None) -> int:
@@ -794,13 +823,15 @@ def _eval(options: Namespace) -> int:
     queries = evaluate.load(options.queries)
     with _open(options, _beside(options.queries)) as memory:
         memory.ready()
-        result = evaluate.evaluate(queries, lambda q, n: memory.search(q, all_channels=True, limit=n), options.limit)
+        result = evaluate.evaluate(
+            queries, lambda q, n: memory.search(q, all_channels=True, limit=n), options.limit, memory.recall
+        )
         _notes(memory)
     if options.json:
         _print_json(result)
     else:
         print(render.evaluation_text(result), end="")
-    reached = float(str(result.get("recall@5", 0.0)))
+    reached = evaluate.reached(result)
     return NotFound.code if options.min_recall is not None and reached < options.min_recall else 0
 
 
@@ -883,6 +914,7 @@ COMMANDS = {
     "pin": Command("what holds always: STANDING.md", _pin_arguments, _pin),
     "skill": Command("procedures: list, show, add, edit, remove", _skill_arguments, _skill),
     "forget": Command("remove an entry and do not learn it again", _forget_arguments, _forget),
+    "turn": Command("record one finished turn for the next update", _turn_arguments, _turn),
     "update": Command("turn a finished conversation into checked edits", _update_arguments, _update),
     "review": Command("what waits for a person", _review_arguments, _review),
     "log": Command("the history of the files", _log_arguments, _log),

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pipimem.skills import Skill
     from pipimem.standing import Standing
     from pipimem.transcript import Transcript
+    from pipimem.turns import Recorded, Window
     from pipimem.update.merge import Merged
     from pipimem.update.plan import Applied, Op, Plan
     from pipimem.update.review import Proposal
@@ -50,6 +51,7 @@ KINDS = ("direct", "group", "project")
 MINIMAL = ("SESSION.md", "MEMORY.md", "HISTORY.md")
 FULL = (*MINIMAL, "SOUL.md", "AGENTS.md")
 WRITE_TRIES = 5
+EXTRACT = "extract"
 SUBAGENT_TOKENS = 345  # 2,200 characters: `text.tokens` counts at least one for 6.4
 TARGETS = {"user": "USER.md", "memory": "MEMORY.md"}
 
@@ -627,6 +629,30 @@ class Memory:
         return decode(read_private(os.path.join(self.workspace.root, *path.split("/"))) or b"").splitlines()
 
     # Updating
+
+    def turn(self, channel: str, messages: Sequence[object]) -> Recorded:
+        """Records one finished turn for the next jobs, durably, and returns at once: no file, commit or index waits.
+
+        Each message is a mapping with role, content, and if known name, timestamp (ISO 8601) and tool_calls.
+        """
+        from pipimem.turns import Turns
+
+        found = self.workspace.channel(channel)
+        self.workspace.trust()
+        return Turns(self.workspace, found.id).record(messages, self.now().isoformat(timespec="seconds"))
+
+    def recorded(self, channel: str) -> Window:
+        """The recorded turns that no `update` has worked on yet."""
+        from pipimem.turns import Turns
+
+        turns = Turns(self.workspace, self.workspace.channel(channel).id)
+        return turns.since(turns.cursor(EXTRACT))
+
+    def learned(self, channel: str, window: Window) -> None:
+        """An `update` is done with these turns: the next begins after them."""
+        from pipimem.turns import Turns
+
+        Turns(self.workspace, self.workspace.channel(channel).id).move(EXTRACT, window.end)
 
     def propose(self, channel: str, transcript: Transcript) -> Plan:
         """What the offline updater would change in `channel` after `transcript`; writes nothing."""

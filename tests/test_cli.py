@@ -117,7 +117,7 @@ def test_an_unknown_command_is_answered_with_the_nearest() -> None:
         (["add", "--channel", "ops", "--kind", "rumour", "x"], "rumour"),
         (["add", "--channel", "ops", ""], "empty"),
         (["forget"], "--match"),
-        (["update", "--channel", "ops"], "--transcript"),
+        (["update"], "--channel"),
         (["channel", "add", " "], "empty"),
     ],
 )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pipimem import turns
 from pipimem.turns import Turns
 from pipimem.workspace import Workspace
+from tests.conftest import run
 
 NOW = "2026-03-14T10:00:00+08:00"
 
@@ -179,3 +180,20 @@ def make_root(tmp_path_factory: pytest.TempPathFactory) -> str:
     root = tmp_path_factory.mktemp("turns")
     (root / "pipimem.toml").write_text("")
     return str(root)
+
+
+def test_recorded_turns_are_what_update_works_on_and_each_is_worked_on_once(root: Path) -> None:
+    (root / "pipimem.toml").write_text("")
+    assert run("-w", root, "channel", "add", "dm:ines", "--kind", "direct").code == 0
+    lines = "\n".join(
+        json.dumps({"role": "user", "name": "Ines", "content": t, "timestamp": NOW})
+        for t in ("记住：部署窗口是周四晚上", "thanks")
+    )
+    done = run("-w", root, "turn", "--channel", "dm:ines", "--json", stdin=lines + "\nnot json\n")
+    assert (done.code, done.json) == (0, {"recorded": 2, "cursor": 2, "skipped": {"not a message": 1}})
+    assert run("-w", root, "update", "--channel", "dm:ines", "--dry-run").code == 0
+    first = run("-w", root, "update", "--channel", "dm:ines", "--json")
+    assert [a["text"] for a in first.json["applied"] if a["op"] == "add"] == ["部署窗口是周四晚上"]
+    assert run("-w", root, "update", "--channel", "dm:ines", "--json").json["applied"] == []
+    assert run("-w", root, "turn", "--channel", "nowhere", stdin=lines).code == 3
+    assert run("-w", root, "turn", "--channel", "dm:ines", stdin="nonsense").code == 2
