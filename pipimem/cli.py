@@ -809,6 +809,23 @@ def _status(options: Namespace) -> int:
     return 0
 
 
+def _check_arguments(parser: Parser) -> None:
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="only these documents; others are passed over")
+    parser.add_argument("--strict", action="store_true", help="warnings fail the check as well")
+
+
+def _check(options: Namespace) -> int:
+    from pipimem import render
+
+    with _open(options) as memory:
+        found = memory.check(options.paths)
+    if options.json:
+        _print_json(render.findings_json(found))
+    else:
+        print(render.scrubbed(render.findings_text(found)), end="")
+    return NotFound.code if any(options.strict or f.level == "error" for f in found) else 0
+
+
 def _eval_arguments(parser: Parser) -> None:
     parser.add_argument(
         "queries", metavar="QUERIES.jsonl", help='lines {"id","query","relevant":[ref or path#heading]}'
@@ -923,6 +940,7 @@ COMMANDS = {
     "diff": Command("what a run or commit changed", _name_argument, _diff),
     "undo": Command("take back a run or commit", _undo_arguments, _undo),
     "status": Command("what is there, what is off, and why", _no_arguments, _status),
+    "check": Command("what is wrong with the files, line by line; for CI and pre-commit", _check_arguments, _check),
     "watch": Command("keep the index fresh until stopped; events as JSON lines", _watch_arguments, _watch),
     "eval": Command("retrieval quality on judged queries", _eval_arguments, _eval),
 }

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from pipimem.checks import Finding
     from pipimem.git import Commit
     from pipimem.index.sync import Diff
     from pipimem.recall import Recall
@@ -890,6 +891,25 @@ class Memory:
         return applied
 
     # State
+
+    def check(self, paths: Sequence[str] = ()) -> list[Finding]:
+        """Everything that is wrong with the documents, or with those given (paths as the current folder has them).
+
+        Raises `Usage` for a path that is no document of this workspace.
+        """
+        from pipimem import checks
+
+        self.workspace.trust()
+        names = [self._own_path(path) for path in paths]
+        return checks.check(self.workspace, names)
+
+    def _own_path(self, path: str) -> str:
+        inside = [os.path.relpath(os.path.realpath(base), os.path.realpath(self.workspace.root)) for base in (
+            path, os.path.join(self.workspace.root, path))]  # fmt: skip
+        found = next((p for p in inside if self.workspace.is_document(p)), None)
+        if found is None:
+            raise Usage(f"'{printable(path)}' is no document of this workspace.", "See 'pipimem status'.")
+        return found
 
     def status(self) -> dict[str, Any]:
         """What is there: files and tokens by layer, entries by kind, the index, git, commits that wait, problems."""

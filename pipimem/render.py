@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from pipimem.checks import Finding
     from pipimem.git import Commit
     from pipimem.index import Hit
     from pipimem.index.sync import Diff
@@ -270,6 +271,20 @@ def blame_text(hit: Hit, commit: Commit | None, source: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def findings_json(found: Sequence[Finding]) -> dict[str, Any]:
+    """What is wrong with the files, as `check --json` gives it."""
+    rows = [{"name": f"{scrubbed(f.path)}:{f.line}", "ok": False, "level": f.level, "detail": f.message} for f in found]
+    errors = sum(f.level == "error" for f in found)
+    return {"checks": rows, "errors": errors, "warnings": len(found) - errors}
+
+
+def findings_text(found: Sequence[Finding]) -> str:
+    """What is wrong with the files, as compilers say it."""
+    lines = [f"{f.path}:{f.line}: {f.level}: {f.message}\n" for f in found]
+    errors = sum(f.level == "error" for f in found)
+    return "".join(lines) + f"{plural(errors, 'error')}, {plural(len(found) - errors, 'warning')}\n"
+
+
 def status_text(state: dict[str, Any]) -> str:
     """`status` for a person."""
     layers = [
@@ -292,7 +307,14 @@ def status_text(state: dict[str, Any]) -> str:
 
 
 def evaluation_text(result: dict[str, Any]) -> str:
-    """`eval` for a person: a row for everything and one for each language and category."""
+    """`eval` for a person: a row for everything and one for each language and category, for queries and for messages."""
+    parts = [_queries_text(result)] if result["queries"] else []
+    if "messages" in result:
+        parts.append(_messages_text(result["messages"]))
+    return "\n".join(parts) or "no queries\n"
+
+
+def _queries_text(result: dict[str, Any]) -> str:
     names = ("n", "recall@1", "recall@5", "recall@10", "hit@5", "mrr@10", "ndcg@10")
     rows = [("all", *(result.get(n, "") for n in names))]
     rows += [(group, *(row[n] for n in names)) for group, row in result["by"].items()]
@@ -302,6 +324,18 @@ def evaluation_text(result: dict[str, Any]) -> str:
         f"{ms['p50']} ms median, {ms['p95']} ms at 95 %\n"
         + (f"nothing right in the first ten: {', '.join(result['missed'])}\n" if result["missed"] else "")
     )
+
+
+def _messages_text(result: dict[str, Any]) -> str:
+    """The router and the block: which messages needed memory, and whether it gave the right thing and nothing else."""
+    names = ("n", "needed", "router_precision", "router_recall", "hit", "clean", "quiet")
+    rows = [(group, *(row[n] for n in names)) for group, row in (("all", result), *result["by"].items())]
+    wrong = {
+        "not looked for": result["not_fired"], "looked for in vain": result["fired_for_nothing"],
+        "answer not in the block": result["missed"], "something irrelevant in the block": result["noisy"],
+    }  # fmt: skip
+    lines = [f"{what}: {', '.join(ids)}\n" for what, ids in wrong.items() if ids]
+    return table([("messages", *names), *rows]) + "\n" + "".join(lines)
 
 
 def table(rows: Sequence[Sequence[object]]) -> str:

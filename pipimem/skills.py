@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 NAME_LIMIT, DESCRIPTION_LIMIT = 64, 1024
 MOMENTS = ("session-start", "before-prompt", "after-response", "before-compact", "after-subagent")
-SCOPES = ("channel", "shared", "none")
 
 
 class Skill:
-    """One skill. `problem` says why it is not valid ("" when it is): it is then never offered, only listed."""
+    """One skill. `problem` says why it is not valid ("" when it is): it is then never offered, only listed.
+
+    `memory_scope` is the id of the one channel it is for, or "shared".
+    """
 
     __slots__ = ("description", "hooks", "memory_scope", "name", "path", "paths", "problem", "text", "when_to_use")
 
@@ -36,7 +38,7 @@ class Skill:
         self.when_to_use = _line(values.get("when_to_use"))
         self.paths = _list(values.get("paths"))
         self.hooks = _list(values.get("hooks"))
-        self.memory_scope = _line(values.get("memory_scope")) or "channel"
+        self.memory_scope = _line(values.get("memory_scope")) or "shared"
         self.text = decode(data[front.front_matter(data)[1] :]).strip()
         self.problem = why or self._problem(values)
 
@@ -51,8 +53,6 @@ class Skill:
             return f"its description has {len(self.description):,} characters, more than {DESCRIPTION_LIMIT:,}"
         if unknown := [h for h in self.hooks if h not in MOMENTS]:
             return f"it names an unknown moment '{printable(unknown[0])}' (known: {', '.join(MOMENTS)})"
-        if self.memory_scope not in SCOPES:
-            return f"its memory_scope is none of {', '.join(SCOPES)}"
         return "" if self.text else "it has no steps"
 
 
