@@ -809,6 +809,23 @@ def _status(options: Namespace) -> int:
     return 0
 
 
+def _doctor_arguments(parser: Parser) -> None:
+    parser.add_argument("--fix", action="store_true", help="mend the index, what killed processes left, and commits")
+
+
+def _doctor(options: Namespace) -> int:
+    from pipimem import doctor, render
+
+    with _open(options) as memory:
+        probes = doctor.examine(memory, fix=options.fix)
+        _notes(memory)
+    if options.json:
+        _print_json({"checks": [{"name": p.name, "ok": p.ok, "detail": render.scrubbed(p.detail)} for p in probes]})
+    else:
+        print(render.scrubbed(render.table([("ok" if p.ok else "!!", p.name, p.detail) for p in probes])), end="")
+    return 0 if all(p.ok for p in probes) else NotFound.code
+
+
 def _check_arguments(parser: Parser) -> None:
     parser.add_argument("paths", nargs="*", metavar="PATH", help="only these documents; others are passed over")
     parser.add_argument("--strict", action="store_true", help="warnings fail the check as well")
@@ -940,6 +957,7 @@ COMMANDS = {
     "diff": Command("what a run or commit changed", _name_argument, _diff),
     "undo": Command("take back a run or commit", _undo_arguments, _undo),
     "status": Command("what is there, what is off, and why", _no_arguments, _status),
+    "doctor": Command("try every leg for real; --fix mends what can be derived", _doctor_arguments, _doctor),
     "check": Command("what is wrong with the files, line by line; for CI and pre-commit", _check_arguments, _check),
     "watch": Command("keep the index fresh until stopped; events as JSON lines", _watch_arguments, _watch),
     "eval": Command("retrieval quality on judged queries", _eval_arguments, _eval),

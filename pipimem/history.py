@@ -128,6 +128,16 @@ class History:
         """The commits that had to wait, oldest first."""
         return self._queue.waiting()
 
+    def commit_waiting(self) -> str:
+        """Makes the commits that wait, as far as git lets it; what stands in the way, "" for nothing."""
+        try:
+            repository = self.repository()
+            with self._queue.turn(""):
+                self._commit_waiting(repository, ())
+        except Error as error:
+            return str(error)
+        return ""
+
     def _commit_waiting(self, repository: Repository, changes: Sequence[Change]) -> None:
         """Makes the commits that waited. One that still has to wait stops the rest; one overtaken is dropped."""
         from pipimem.git import Deferred

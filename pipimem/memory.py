@@ -841,6 +841,10 @@ class Memory:
         """The commits that had to wait, oldest first; the next change makes them."""
         return self._history.pending()
 
+    def commit_waiting(self) -> str:
+        """Makes the commits that wait, as far as git lets it; what stands in the way, "" for nothing."""
+        return self._history.commit_waiting()
+
     def log(self, channel: str | None = None, limit: int = 50) -> list[Commit]:
         """The commits that touched the workspace or one channel, newest first. `Unreadable` without git history."""
         return self._history.log([self.workspace.channel(channel).path] if channel is not None else [], limit)
