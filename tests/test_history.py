@@ -219,3 +219,17 @@ def test_a_damaged_file_does_not_hold_up_the_plans_other_files(make: Callable[..
     assert full.read_bytes() == damaged
     assert f"{folder}/MEMORY.md" in [c.path for c in applied.changes]
     assert any("NUL" in o.reason for o in applied.plan.rejected)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_blame_stays_right_under_random_edits_and_undoing_all_restores_every_byte(tmp_path: Path, seed: int) -> None:
+    from tests.bench.edits import Edits, undo_everything
+
+    edits = Edits(str(tmp_path / "ws"), seed)
+    for _ in range(12):
+        edits.step()
+        assert edits.wrong(sample=1) == []
+        assert edits.committed()
+    assert edits.wrong() == []
+    assert undo_everything(edits, 6) == (6, 0, True)
+    edits.memory.close()
