@@ -528,6 +528,27 @@ def _pinned(options: Namespace, memory: Memory) -> int:
     return NotFound.code
 
 
+def _note_arguments(parser: Parser) -> None:
+    parser.add_argument("words", nargs="+", metavar="add TEXT|show DATE|NAME", help="show today: this day's page")
+    parser.add_argument("--channel", metavar="ID", help="the channel's notes (else the shared ones)")
+    parser.add_argument("--topic", default="", metavar="NAME", help="add to a topic's page instead of the day's")
+
+
+def _note(options: Namespace) -> int:
+    action, *words = options.words
+    if action not in ("add", "show") or not words or (action == "show" and len(words) > 1):
+        raise Usage("Say 'note add TEXT' or 'note show DATE|NAME'.", "See 'pipimem note --help'.")
+    with _open(options) as memory:
+        if action == "show":
+            path, text = memory.page(words[0], options.channel)
+            _print_json({"path": path, "text": text}) if options.json else print(text, end="")
+            return 0
+        _, path, line = memory.note(_text(words), options.channel, topic=options.topic)
+        _notes(memory)
+    _print_json({"path": path, "line": line}) if options.json else print(f"{path}:{line}")
+    return 0
+
+
 def _skill_arguments(parser: Parser) -> None:
     actions = "list|show NAME|add NAME TEXT|edit NAME TEXT|remove NAME"
     parser.add_argument("words", nargs="*", metavar=actions, help="TEXT: the steps in Markdown; - reads stdin")
@@ -945,6 +966,7 @@ COMMANDS = {
     "supersede": Command("put another text in an entry's place", _supersede_arguments, _supersede),
     "invalidate": Command("mark an entry as no longer true", _entry_argument, _invalidate),
     "promote": Command("move an entry to the shared memory", _entry_argument, _promote),
+    "note": Command("append to the page of today or of a topic; show one", _note_arguments, _note),
     "pin": Command("what holds always: STANDING.md", _pin_arguments, _pin),
     "skill": Command("procedures: list, show, add, edit, remove", _skill_arguments, _skill),
     "forget": Command("remove an entry and do not learn it again", _forget_arguments, _forget),

@@ -468,6 +468,41 @@ class Memory:
         entry = markdown.entry_by_id(markdown.parse(self.workspace.read(hit.path) or b""), hit.channel, hit.ref)
         return entry is not None and bool(entry.id)
 
+    # Notes
+
+    def note(
+        self, text: str, channel: str | None = None, *, topic: str = "", at: datetime | None = None
+    ) -> tuple[Applied, str, int]:
+        """Appends to the page of today, or of a topic, in the channel's or the shared notes: (applied, path, line).
+
+        The day is that of `at` (now) in the workspace's zone. Raises `Refused` for a secret.
+        """
+        from pipimem import markdown, notes
+        from pipimem.update.plan import Op
+
+        now = self.now() if at is None else at.astimezone(self.now().tzinfo)
+        name = topic or f"{now:%Y-%m-%d}"
+        found = self.workspace.channel(channel) if channel is not None else None
+        path = notes.path_of(found.path if found else "", name)
+        body = notes.body(text)
+        self._refuse_secret(body)
+        op = Op("block", path, body, notes.heading(name, now), reason="noted")
+        applied = self.apply(self._plan(found.id if found else "", [op], {path: notes.page(name)}, "person"))
+        parsed = markdown.parse(self.workspace.read(path) or b"")
+        line = next((s.line for s in reversed(parsed.sections) if s.title == op.heading), 1)
+        return applied, path, line
+
+    def page(self, name: str, channel: str | None = None) -> tuple[str, str]:
+        """The path and text of a note's page: a day (`today` for this one) or a topic. Raises `NotFound`."""
+        from pipimem import notes
+
+        found = self.workspace.channel(channel) if channel is not None else None
+        path = notes.path_of(found.path if found else "", self.today() if name == "today" else name)
+        data = self.workspace.read(path)
+        if data is None:
+            raise NotFound(f"There is no note '{printable(name)}'.", f"It would be '{path}'.")
+        return path, self._redacted(decode(data))
+
     # Skills
 
     def skills(self) -> list[Skill]:
