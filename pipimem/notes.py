@@ -17,7 +17,7 @@ COMMENT = re.compile(r"<!--(?=\s*(?:id:)?m-[0-9a-f]{8})")
 
 
 def path_of(folder: str, name: str) -> str:
-    """Where the page of a day or topic stands, below a channel's folder ("" = shared). Raises `Usage` for a bad name."""
+    """Where a page stands, below a channel's folder ("" = shared). Raises `Usage` for a name that cannot be one."""
     odd = any(c in "/\\" or not c.isprintable() for c in name)
     if not name or odd or name.startswith(".") or name.endswith(".md"):
         raise Usage(f"'{printable(name)}' cannot be a note's name.", "Give a plain name, without a path or ending.")
