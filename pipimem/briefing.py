@@ -51,6 +51,15 @@ class Briefing:
             parts += self._recent()
         return Context(parts, self._notes, failed=recalled is not None and recalled.failed)
 
+    def retained(self) -> Context:
+        """What must outlive a compaction: what is pinned, SESSION whole, and the newest entries that hold."""
+        session = context.whole("the session", self._path("SESSION.md"), self._own("SESSION.md"), context.FULL_TOKENS)
+        session.text = self._redacted(session.text)
+        return Context([self._standing(), session, self._newest()], self._notes)
+
+    def _path(self, name: str) -> str:
+        return f"{self._channel.path}/{name}" if self._channel else name
+
     def _memory(self, mode: str, preset: str, recalled: Recall | None) -> Iterator[Part]:
         if preset == "subagent":
             yield self._part("the session", "SESSION.md", context.handover(self._own("SESSION.md")))
@@ -76,8 +85,7 @@ class Briefing:
         return safety.redact(text, config["safety.patterns"], config["safety.allow"])
 
     def _part(self, name: str, path: str, text: str) -> Part:
-        where = f"{self._channel.path}/{path}" if self._channel else path
-        return Part(name, MEMORY, self._redacted(text), path=where)
+        return Part(name, MEMORY, self._redacted(text), path=self._path(path))
 
     def _identity(self) -> Iterator[Part]:
         for name in IDENTITY_FILES:
@@ -161,7 +169,7 @@ class Briefing:
     def _recent(self) -> Iterator[Part]:
         """What happened lately: the last blocks of HISTORY by date and topic, and the loops still open."""
         parsed = markdown.parse(self._own("HISTORY.md"))
-        path = f"{self._channel.path}/HISTORY.md" if self._channel else ""
+        path = self._path("HISTORY.md")
         blocks = [s for s in parsed.sections if s.level == 2][-RECENT_BLOCKS:]
         lines = [
             f"- {clip(one_line(s.title), 120)} [{path}:{s.line}]\n"

@@ -651,6 +651,57 @@ def _update(options: Namespace) -> int:
         return _report(options, memory, applied.plan, applied.changes, applied)
 
 
+def _boundary_arguments(parser: Parser) -> None:
+    parser.add_argument("--channel", required=True, metavar="ID", help="the channel")
+    parser.add_argument("--transcript", metavar="FILE", help="the conversation (else the recorded turns)")
+
+
+def _compact(options: Namespace) -> int:
+    return _boundary(options, "before_compact")
+
+
+def _new_session(options: Namespace) -> int:
+    return _boundary(options, "new_session")
+
+
+def _boundary(options: Namespace, verb: str) -> int:
+    from pipimem import render
+    from pipimem.importers import load
+
+    with _open(options) as memory:
+        memory.workspace.channel(options.channel)
+        transcript = load(options.transcript) if options.transcript else None
+        steps, kept = getattr(memory, verb)(options.channel, transcript)
+        _notes(memory)
+    if options.json:
+        _print_json({"steps": [render.step_json(s) for s in steps], "context": render.scrubbed(kept.text)})
+    else:
+        print(render.scrubbed(kept.text), end="")
+    for step in steps:
+        if not step.done or not options.json:
+            print(f"pipimem: {render.step_text(step)}", file=sys.stderr)
+    return 0
+
+
+def _maintain_arguments(parser: Parser) -> None:
+    parser.add_argument("--channel", metavar="ID", help="only that channel (else each in turn)")
+
+
+def _maintain(options: Namespace) -> int:
+    from pipimem import render
+
+    with _open(options) as memory:
+        done = memory.maintain(options.channel)
+        _notes(memory)
+    if options.json:
+        rows = [{"channel": channel, **render.step_json(s)} for channel, steps in done.items() for s in steps]
+        _print_json({"steps": rows})
+    else:
+        for channel, steps in done.items():
+            print(render.scrubbed("".join(f"{channel}  {render.step_text(s)}\n" for s in steps)), end="")
+    return 0
+
+
 def _turn_arguments(parser: Parser) -> None:
     parser.add_argument("--channel", required=True, metavar="ID", help="the channel the turn belongs to")
 
@@ -972,6 +1023,9 @@ COMMANDS = {
     "forget": Command("remove an entry and do not learn it again", _forget_arguments, _forget),
     "turn": Command("record one finished turn for the next update", _turn_arguments, _turn),
     "update": Command("turn a finished conversation into checked edits", _update_arguments, _update),
+    "compact": Command("work memory up before a compaction; what must be kept", _boundary_arguments, _compact),
+    "new-session": Command("work the old session up; what a new one is given", _boundary_arguments, _new_session),
+    "maintain": Command("run the jobs that are due, and say why others are not", _maintain_arguments, _maintain),
     "review": Command("what waits for a person", _review_arguments, _review),
     "log": Command("the history of the files", _log_arguments, _log),
     "history": Command("the commits in which an entry came, changed or went", _entry_argument, _history),

@@ -22,6 +22,7 @@ from pipimem.workspace import (
     Workspace,
     append_private,
     find,
+    looks_like,
     read_data,
     write_private,
 )
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pipimem.checks import Finding
     from pipimem.git import Commit
     from pipimem.index.sync import Diff
+    from pipimem.lifecycle import Lifecycle, Step
     from pipimem.recall import Recall
     from pipimem.recall.context import Context
     from pipimem.references import Reference, Shown
@@ -52,7 +54,7 @@ KINDS = ("direct", "group", "project")
 MINIMAL = ("SESSION.md", "MEMORY.md", "HISTORY.md")
 FULL = (*MINIMAL, "SOUL.md", "AGENTS.md")
 WRITE_TRIES = 5
-EXTRACT = "extract"
+JOBS = ("extract", "refresh")
 SUBAGENT_TOKENS = 345  # 2,200 characters: `text.tokens` counts at least one for 6.4
 TARGETS = {"user": "USER.md", "memory": "MEMORY.md"}
 
@@ -682,16 +684,52 @@ class Memory:
         from pipimem.turns import Turns
 
         turns = Turns(self.workspace, self.workspace.channel(channel).id)
-        return turns.since(turns.cursor(EXTRACT))
+        return turns.since(min(turns.cursor(job) for job in JOBS))
 
     def learned(self, channel: str, window: Window) -> None:
         """An `update` is done with these turns: the next begins after them."""
         from pipimem.turns import Turns
 
-        Turns(self.workspace, self.workspace.channel(channel).id).move(EXTRACT, window.end)
+        turns = Turns(self.workspace, self.workspace.channel(channel).id)
+        for job in JOBS:
+            turns.move(job, window.end)
 
-    def propose(self, channel: str, transcript: Transcript) -> Plan:
-        """What the offline updater would change in `channel` after `transcript`; writes nothing."""
+    def before_compact(self, channel: str, transcript: Transcript | None = None) -> tuple[list[Step], Context]:
+        """Brings SESSION, then MEMORY and HISTORY up to date, and hands back what a compacted session must keep.
+
+        Works on the transcript, or on the recorded turns. A step that fails stops no other, and what is kept always
+        holds the latest SESSION there is.
+        """
+        steps = self._lifecycle(channel).boundary(transcript)
+        return steps, self._retained(channel)
+
+    def new_session(self, channel: str, transcript: Transcript | None = None) -> tuple[list[Step], Context]:
+        """Works up the old session before a new one starts; SESSION survives. What the new one is given."""
+        steps = self._lifecycle(channel).boundary(transcript)
+        return steps, self.context(channel=channel, preset="session-start")
+
+    def maintain(self, channel: str | None = None) -> dict[str, list[Step]]:
+        """Runs the jobs that are due, of one channel or of each in turn; those that are not say why."""
+        channels = [self.workspace.channel(channel)] if channel is not None else self.channels()
+        return {c.id: self._lifecycle(c.id).maintain() for c in channels}
+
+    def _lifecycle(self, channel: str) -> Lifecycle:
+        from pipimem.lifecycle import Lifecycle
+
+        self.workspace.trust()
+        return Lifecycle(self.workspace, self.workspace.channel(channel), self, self.now())
+
+    def _retained(self, channel: str) -> Context:
+        from pipimem.briefing import Briefing
+
+        found = self.workspace.channel(channel)
+        return Briefing(self.workspace, found, self.today(), user_allowed=self._user_allowed(channel)).retained()
+
+    def propose(self, channel: str, transcript: Transcript, jobs: Sequence[str] = JOBS) -> Plan:
+        """What the offline updater would change in `channel` after `transcript`; writes nothing.
+
+        Of the jobs, `extract` gives MEMORY, HISTORY and proposals, `refresh` gives SESSION.
+        """
         from pipimem import update
         from pipimem.update.plan import new_run
 
@@ -707,7 +745,7 @@ class Memory:
             trial_days=config["update.trial_days"], patterns=tuple(config["safety.patterns"]),
             allow=tuple(config["safety.allow"]), templates=self._templates(found),
         )  # fmt: skip
-        return update.propose(transcript, setting)
+        return update.propose(transcript, setting, jobs)
 
     def _language(self, path: str) -> str:
         """The language new headings of a file are written in: its own where it shows, else the workspace's."""
@@ -1001,7 +1039,9 @@ def init(folder: str, *, language: str = "en", git: bool = False) -> tuple[list[
     created, kept = [], []
     root = os.path.abspath(folder)
     settings = os.path.join(root, "pipimem.toml")
-    data = read_data("templates/pipimem.toml").replace(b"{language}", language.encode())
+    # A new bot workspace recalls by itself; one that somebody else's program also reads is told about first.
+    mode = b"# " if looks_like(root) else b""
+    data = read_data("templates/pipimem.toml").replace(b"{language}", language.encode()).replace(b"{mode}", mode)
     if os.path.exists(settings):
         kept.append("pipimem.toml")
     else:

@@ -384,3 +384,12 @@ def test_entries_stay_findable_after_the_parser_reads_them_back(team: Memory) ->
     ids = [team.add(f"Fact number {n} about 仓库{n}", "dm:顾念").plan.ops[0].id for n in range(5)]
     parsed = markdown.parse(team.workspace.read("channels/dm%3A顾念/MEMORY.md") or b"")
     assert [e.id for e in parsed.entries] == ids
+
+
+def test_a_new_workspace_recalls_by_itself_and_an_adopted_one_only_tells_about_memory(tmp_path: Path) -> None:
+    pipimem.init(str(tmp_path / "new"))
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old/MEMORY.md").write_text("# 记忆\n\n- 已有的一条\n")
+    pipimem.init(str(tmp_path / "old"))
+    modes = [pipimem.open(str(tmp_path / name)).workspace.config["recall.mode"] for name in ("new", "old")]
+    assert modes == ["auto", "policy"]

@@ -94,8 +94,11 @@ def fresh_id(taken: Callable[[str], bool]) -> str:
     return identity
 
 
-def propose(transcript: Transcript, setting: Setting) -> Plan:
-    """What the offline rules would change in the channel's MEMORY, SESSION and HISTORY after this conversation."""
+def propose(transcript: Transcript, setting: Setting, jobs: Sequence[str] = ("extract", "refresh")) -> Plan:
+    """What the offline rules would change in the channel after this conversation.
+
+    The job `extract` gives MEMORY, a HISTORY block and proposals; `refresh` gives SESSION.
+    """
     window = bounded(transcript)
     items = [s for m in window for s in sentences(m, setting.patterns, setting.allow)]
     findings = offline.find(items)
@@ -112,7 +115,7 @@ def propose(transcript: Transcript, setting: Setting) -> Plan:
             known.append(op.text)
         else:
             (rejected if refuse else proposed).append(Outcome(op, reason))
-    for found in findings.forget:
+    for found in findings.forget if "extract" in jobs else ():
         op = Op(
             "forget",
             setting.path("MEMORY.md"),
@@ -125,8 +128,12 @@ def propose(transcript: Transcript, setting: Setting) -> Plan:
         else:
             proposed.append(Outcome(op, "forgetting is for a person to confirm"))
     adds = tuple(ops)
-    ops += _session_ops(transcript, window, adds, setting)
-    ops += _history_ops(transcript, window, adds, setting)
+    if "extract" not in jobs:
+        ops, proposed, rejected = [], [], []
+    if "refresh" in jobs:
+        ops += _session_ops(transcript, window, adds, setting)
+    if "extract" in jobs:
+        ops += _history_ops(transcript, window, adds, setting)
     ops += [
         review.proposal(outcome, f"{setting.run}-{number}", setting.channel, setting.today)
         for number, outcome in enumerate(proposed, 1)

@@ -1,0 +1,148 @@
+"""When memory is worked on in a bot's life: during work, before a compaction, at a new session, at rest.
+
+Each step may fail without stopping the next, says why it did not run, and is tried again: a cursor moves only after
+success. What a step does is update's; when it is due is `update.schedule`'s.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
+
+from pipimem import markdown
+from pipimem.channels import folder_name
+from pipimem.errors import Error
+from pipimem.files import write_private
+from pipimem.pending import read_private
+from pipimem.text import decode, encode
+from pipimem.turns import Turns
+from pipimem.update import dates, schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipimem.transcript import Transcript
+    from pipimem.turns import Window
+    from pipimem.update.plan import Applied, Plan
+    from pipimem.workspace import Channel, Workspace
+
+TALK = ("refresh", "extract")
+HOWS = ("done", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a boundary: `done`, or the reason it was not; `run` names what it changed ("" for nothing)."""
+
+    name: str
+    done: bool
+    reason: str = ""
+    run: str = ""
+
+
+class Updater(Protocol):
+    """What the lifecycle asks of an opened workspace."""
+
+    def propose(self, channel: str, transcript: Transcript, jobs: Sequence[str]) -> Plan:
+        """What the jobs would change; writes nothing."""
+
+    def apply(self, plan: Plan) -> Applied:
+        """Writes, commits and indexes a plan."""
+
+
+class Lifecycle:
+    """The jobs of one channel. `now` gives the time, with its zone."""
+
+    def __init__(self, workspace: Workspace, channel: Channel, updater: Updater, now: datetime) -> None:
+        self._workspace = workspace
+        self._channel = channel
+        self._updater = updater
+        self._now = now
+        self._turns = Turns(workspace, channel.id)
+
+    def boundary(self, transcript: Transcript | None, jobs: Sequence[str] = TALK) -> list[Step]:
+        """Runs the jobs in order now, whether due or not: before a compaction, or at a new session."""
+        return [self._run(job, transcript) for job in jobs]
+
+    def maintain(self) -> list[Step]:
+        """Runs what is due; each job that is not says why."""
+        steps = []
+        for job in TALK:
+            why = schedule.skip(job, self.state(job), self._now)
+            steps.append(Step(job, False, why) if why else self._run(job, None))
+        return steps
+
+    def state(self, job: str) -> schedule.State:
+        """What the gates look at for a job."""
+        window = self._turns.since(self._turns.cursor(job))
+        memory, history = self._text("MEMORY.md"), self._text("HISTORY.md")
+        record = self._record()
+        return schedule.State(
+            window.turns, window.calls, dates.when(window.last), len(decode(memory)), _blocks(memory),
+            len(decode(history)), _blocks(history), _times(record["done"]), _times(record["failed"]),
+        )  # fmt: skip
+
+    def _text(self, name: str) -> bytes:
+        return self._workspace.read(f"{self._channel.path}/{name}") or b""
+
+    def _run(self, job: str, transcript: Transcript | None) -> Step:
+        """One job on a transcript, or on the recorded turns it has not worked on yet."""
+        window = None if transcript is not None else self._turns.since(self._turns.cursor(job))
+        if window is not None and not window.transcript.messages:
+            return Step(job, False, "no-new-turns")
+        try:
+            step = self._update(job, transcript if window is None else window.transcript)
+            self._ended(job, window)
+        except (Error, OSError) as error:
+            self._note("failed", job)
+            return Step(job, False, f"failed: {error}")
+        return step
+
+    def _update(self, job: str, transcript: Transcript | None) -> Step:
+        assert transcript is not None
+        plan = self._updater.propose(self._channel.id, transcript, [job])
+        if not plan.ops:
+            return Step(job, True, "nothing to change")
+        return Step(job, True, run=self._updater.apply(plan).run)
+
+    def _ended(self, job: str, window: Window | None) -> None:
+        if window is not None:
+            self._turns.move(job, window.end)
+        self._note("done", job)
+
+    def _note(self, how: str, job: str) -> None:
+        """Remembers when a job ended; a record that cannot be written only makes it run again sooner."""
+        record = self._record()
+        record[how][job] = self._now.isoformat(timespec="seconds")
+        if how == "done":
+            record["failed"].pop(job, None)
+        try:
+            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+            write_private(self._path, encode(json.dumps(record)))
+        except OSError:
+            return
+
+    def _record(self) -> dict[str, dict[str, str]]:
+        """When each job last ended well (`done`) and failed; what cannot be read is as if it never had."""
+        try:
+            found = json.loads(read_private(self._path) or b"{}")
+        except ValueError:
+            found = {}
+        parts: dict[str, object] = {how: found.get(how) if isinstance(found, dict) else {} for how in HOWS}
+        return {how: dict(part) if isinstance(part, dict) else {} for how, part in parts.items()}
+
+    @property
+    def _path(self) -> str:
+        return self._workspace.private("state", "schedule", f"{folder_name(self._channel.id)}.json")
+
+
+def _blocks(data: bytes) -> int:
+    """How many sections of a file are headed by a date."""
+    return sum(markdown.DATE.match(s.title) is not None for s in markdown.parse(data).sections)
+
+
+def _times(found: dict[str, str]) -> dict[str, datetime]:
+    return {job: stamp for job, text in found.items() if (stamp := dates.when(str(text))) is not None}

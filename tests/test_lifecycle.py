@@ -1,0 +1,140 @@
+"""Boundaries: a step that fails stops no other, nothing is worked on twice or lost, and SESSION always survives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipimem.errors import Refused
+from pipimem.memory import Memory
+from pipimem.transcript import Transcript
+from pipimem.update.plan import Plan
+from tests.conftest import run
+from tests.test_update import talk
+
+SAID = ("记住：部署窗口是周四晚上", "We decided to ship on Tuesdays.")
+
+
+def spoke(memory: Memory, *texts: str, minutes: int = 60) -> None:
+    """One finished turn of a person and the bot for each text, that many minutes ago."""
+    time = (memory.now() - timedelta(minutes=minutes)).isoformat(timespec="seconds")
+    for text in texts:
+        memory.turn(
+            "dm:ines",
+            [
+                {"role": "user", "name": "Ines", "content": text, "timestamp": time},
+                {"role": "assistant", "content": "ok", "timestamp": time},
+            ],
+        )
+
+
+@pytest.fixture
+def dm(make: Callable[..., Memory]) -> Memory:
+    memory = make({"pipimem.toml": '[recall]\nmode = "auto"\n'}, git=True)
+    memory.add_channel("dm:ines", kind="direct")
+    return memory
+
+
+def entries(memory: Memory) -> list[str]:
+    return [h.text for h in memory.search("部署窗口 ship Tuesdays", "dm:ines", layers=["memory"])]
+
+
+def test_recorded_turns_are_worked_up_once_when_they_are_due(dm: Memory) -> None:
+    assert [(s.name, s.reason) for s in dm.maintain()["dm:ines"]] == [
+        ("refresh", "no-new-turns"),
+        ("extract", "no-new-turns"),
+    ]
+    spoke(dm, *SAID)
+    steps = dm.maintain("dm:ines")["dm:ines"]
+    assert [(s.name, s.done) for s in steps] == [("refresh", True), ("extract", True)]
+    assert sorted(entries(dm)) == ["We decided to ship on Tuesdays", "部署窗口是周四晚上"]
+    assert all(s.reason in ("interval-not-elapsed", "no-new-turns") for s in dm.maintain()["dm:ines"])
+
+
+def test_talk_that_goes_on_is_not_extracted_yet_but_the_session_is_refreshed(dm: Memory) -> None:
+    spoke(dm, *SAID, minutes=1)
+    assert [(s.name, s.done, s.reason) for s in dm.maintain()["dm:ines"]] == [
+        ("refresh", True, ""),
+        ("extract", False, "not-idle-yet"),
+    ]
+    assert entries(dm) == []
+
+
+class Failing:
+    """Makes the jobs named fail in `propose`, as a broken model or disk would."""
+
+    def __init__(self, memory: Memory, *jobs: str) -> None:
+        self._propose = memory.propose
+        self._jobs = set(jobs)
+
+    def __call__(self, channel: str, transcript: Transcript, jobs: Sequence[str] = ()) -> Plan:
+        if self._jobs & set(jobs):
+            raise Refused("The disk is full.", "Free some space.")
+        return self._propose(channel, transcript, jobs)
+
+
+@pytest.mark.parametrize("failing", [(), ("refresh",), ("extract",), ("refresh", "extract")])
+def test_each_combination_of_failing_steps_keeps_the_session_and_is_made_up_for(
+    dm: Memory, monkeypatch: pytest.MonkeyPatch, failing: tuple[str, ...]
+) -> None:
+    dm.before_compact("dm:ines", talk("下一步：周五前写压测脚本", "TODO: call the vendor about the gateway."))
+    session = dm.workspace.read("channels/dm%3Aines/SESSION.md") or b""
+    assert "压测脚本".encode() in session
+    spoke(dm, *SAID)
+    monkeypatch.setattr(dm, "propose", Failing(dm, *failing))
+    steps, kept = dm.before_compact("dm:ines")
+    assert {s.name for s in steps if not s.done} == set(failing)
+    assert all("disk is full" in s.reason for s in steps if not s.done)
+    assert "压测脚本" in kept.text
+    assert ("部署窗口是周四晚上" in entries(dm)) == ("extract" not in failing)
+    monkeypatch.undo()
+    again, _ = dm.new_session("dm:ines")
+    assert {s.name for s in again if s.done} == set(failing)
+    assert "部署窗口是周四晚上" in entries(dm)
+    assert len(entries(dm)) == 2
+
+
+def test_a_job_that_failed_waits_half_an_hour(dm: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    spoke(dm, *SAID)
+    monkeypatch.setattr(dm, "propose", Failing(dm, "extract"))
+    dm.maintain()
+    monkeypatch.undo()
+    assert [(s.name, s.reason) for s in dm.maintain()["dm:ines"]][1] == ("extract", "backoff-active")
+    later = dm.now() + timedelta(minutes=31)
+    monkeypatch.setattr(dm, "now", lambda: later)
+    assert [(s.name, s.done) for s in dm.maintain()["dm:ines"]][1] == ("extract", True)
+
+
+def test_a_new_session_starts_with_what_was_just_learned(dm: Memory) -> None:
+    steps, given = dm.new_session("dm:ines", talk(*SAID))
+    assert all(s.done for s in steps)
+    assert "部署窗口是周四晚上" in given.text
+    assert (dm.workspace.read("channels/dm%3Aines/SESSION.md") or b"").startswith(b"# Session")
+
+
+def test_the_commands_tell_each_step_and_what_is_kept(root: Path, dm: Memory) -> None:
+    spoke(dm, *SAID)
+    done = run("-w", root, "compact", "--channel", "dm:ines", "--json")
+    assert [(s["name"], s["done"]) for s in done.json["steps"]] == [("refresh", True), ("extract", True)]
+    assert "部署窗口是周四晚上" in done.json["context"]
+    rested = run("-w", root, "maintain", "--json")
+    assert {s["reason"] for s in rested.json["steps"]} <= {"no-new-turns", "interval-not-elapsed"}
+    assert "no-new-turns" in run("-w", root, "new-session", "--channel", "dm:ines").err
+    assert run("-w", root, "maintain", "--channel", "nowhere").code == 3
+
+
+def test_a_torn_record_of_runs_only_makes_a_job_run_sooner(dm: Memory, root: Path) -> None:
+    spoke(dm, *SAID)
+    dm.maintain()
+    path = next((root / ".pipimem/state/schedule").glob("*.json"))
+    assert set(json.loads(path.read_text())["done"]) == {"refresh", "extract"}
+    path.write_text('{"done": {"refr')
+    assert [s.reason for s in dm.maintain()["dm:ines"]] == ["no-new-turns", "no-new-turns"]
+    path.write_text('{"done": {"refresh": "yesterday", "extract": 5}, "failed": []}')
+    spoke(dm, "and more", "再来一条")
+    assert [s.done for s in dm.maintain()["dm:ines"]] == [True, True]
+    assert datetime.fromisoformat(json.loads(path.read_text())["done"]["extract"])
