@@ -341,8 +341,25 @@ def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
         there = range(start, start + j2 - j1)
         if i1 == i2 and current[start : there.stop] == new[j1:j2] and fresh.issuperset(there):
             continue  # somebody put the lines back already
+        if (_ids(new[j1:j2]) - _ids(old)) & _ids([*result[:start], *result[start + i2 - i1 :]]):
+            if i1 == i2 and _stands(new[j1:j2], result):
+                continue  # back already, at another place
+            return None
         result[start : start + i2 - i1] = new[j1:j2]
     return b"".join(result)
+
+
+def _ids(lines: Sequence[bytes]) -> set[bytes]:
+    """The ids of the entries in these lines: no entry may be put back beside itself."""
+    import re
+
+    return set(re.findall(rb"<!--\s*(?:id:)?(m-[0-9a-f]{8})", b"".join(lines)))
+
+
+def _stands(block: Sequence[bytes], lines: Sequence[bytes]) -> bool:
+    """Whether the lines of a block, blank ones around it aside, stand together among others."""
+    wanted = b"".join(block).strip()
+    return b"\n" + wanted + b"\n" in b"\n" + b"".join(lines).replace(b"\r\n", b"\n") + b"\n"
 
 
 def _run(place: dict[int, int], at: int, size: int) -> int | None:

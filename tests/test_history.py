@@ -85,6 +85,27 @@ def test_one_of_two_neighbouring_entries_can_be_taken_back(make: Callable[..., M
     assert "第二个邻居" in text
 
 
+def test_an_entry_is_never_put_back_beside_itself(make: Callable[..., Memory]) -> None:
+    memory = make(git=True)
+    memory.add_channel("ops")
+    first = memory.add("第一条", "ops").plan.ops[0]
+    memory.add("the second one", "ops")
+    gone, _ = memory.forget(first.id)
+    memory.undo(gone.run)
+    full = Path(memory.workspace.absolute(first.path))
+    lines = full.read_text().splitlines(keepends=True)
+    back = next(line for line in lines if first.id in line)
+    lines.remove(back)
+    full.write_text("".join([*lines, "\n## Elsewhere\n\n", back]))
+    with pytest.raises(Refused, match="undone already"):
+        memory.undo(gone.run)
+    assert full.read_text().count(first.id) == 1
+    full.write_text(full.read_text().replace("第一条", "改过的一条"))
+    with pytest.raises(Refused, match="changed since"):
+        memory.undo(gone.run)
+    assert full.read_text().count(first.id) == 1
+
+
 def test_undoing_a_forget_lets_it_be_learned_again(make: Callable[..., Memory]) -> None:
     from tests.test_update import talk
 
