@@ -326,6 +326,7 @@ def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
     for a, b, size in SequenceMatcher(None, old, current, autojunk=False).get_matching_blocks():
         place.update((a + i, b + i) for i in range(size))
     fresh = set(range(len(current))).difference(place.values())
+    since = _ids(current) - _ids(old)
     result = list(current)
     for tag, i1, i2, j1, j2 in reversed(SequenceMatcher(None, old, new, autojunk=False).get_opcodes()):
         if tag == "equal":
@@ -341,8 +342,8 @@ def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
         there = range(start, start + j2 - j1)
         if i1 == i2 and current[start : there.stop] == new[j1:j2] and fresh.issuperset(there):
             continue  # somebody put the lines back already
-        if (_ids(new[j1:j2]) - _ids(old)) & _ids([*result[:start], *result[start + i2 - i1 :]]):
-            if i1 == i2 and _stands(new[j1:j2], result):
+        if _ids(new[j1:j2]) & since:
+            if i1 == i2 and _stands(new[j1:j2], current):
                 continue  # back already, at another place
             return None
         result[start : start + i2 - i1] = new[j1:j2]
