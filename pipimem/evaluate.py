@@ -1,4 +1,4 @@
-"""Retrieval quality on one's own workspace: judged queries in, recall, MRR and nDCG out."""
+"""Quality on one's own workspace: judged queries in, recall, MRR and nDCG out; judged messages in, what recall gave."""
 
 from __future__ import annotations
 
@@ -7,19 +7,32 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pipimem.errors import Unreadable, Usage
 from pipimem.index import Hit
+from pipimem.recall import Recall
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One query with the references that answer it (none: nothing should be found)."""
+    """One query with the references that answer it (none: nothing should be found).
+
+    `needs` set makes it a message for recall, said in `channel`: whether it needs memory. `also` are references that
+    do no harm in its block, being about the same thing.
+    """
 
     id: str
     query: str
     relevant: tuple[str, ...]
     groups: tuple[str, ...]
+    needs: bool | None = None
+    channel: str | None = None
+    also: tuple[str, ...] = ()
+
+
+Search = Callable[[str, int], list[Hit]]
+Ask = Callable[[str, "str | None"], Recall]
 
 
 def load(path: str) -> list[Judged]:
@@ -39,44 +52,59 @@ def _reason(error: Exception) -> str:
 def _judged(path: str, number: int, line: str) -> Judged:
     try:
         row = json.loads(line)
-        relevant = row["relevant"]
-        groups = [row[k] for k in ("lang", "category") if row.get(k)]
-        if not isinstance(relevant, list) or not isinstance(row["query"], str):
+        relevant, also, needs, channel = row["relevant"], row.get("also", []), row.get("needs"), row.get("channel")
+        lists, kinds = (relevant, also), (type(needs) in (bool, type(None)), isinstance(channel, str | None))
+        if not all(isinstance(x, list) for x in lists) or not isinstance(row["query"], str) or not all(kinds):
             raise TypeError
-        return Judged(str(row["id"]), row["query"], tuple(map(str, relevant)), tuple(map(str, groups)))
+        if needs is not None and needs != bool(relevant):
+            raise ValueError
+        groups = tuple(str(row[k]) for k in ("lang", "category", "split") if row.get(k))
+        return Judged(
+            str(row["id"]), row["query"], tuple(map(str, relevant)), groups, needs, channel, tuple(map(str, also))
+        )
     except (ValueError, KeyError, TypeError):
         raise Usage(
             f"Line {number} of '{path}' is no judged query.",
-            'Write {"id": …, "query": …, "relevant": [ref, …]}.',
+            'Write {"id": …, "query": …, "relevant": [ref, …]}; a message for recall has "needs": true with'
+            ' references, or "needs": false without.',
         ) from None
 
 
-def evaluate(queries: Sequence[Judged], search: Callable[[str, int], list[Hit]], limit: int = 10) -> dict[str, object]:
+def evaluate(queries: Sequence[Judged], search: Search, limit: int = 10, recall: Ask | None = None) -> dict[str, Any]:
     """Runs every query; means over those with an answer, per language and category, and what the others found.
 
     recall@k is the share of a query's relevant references in the first k hits; a `path#heading` reference is met by
-    any passage under that heading.
+    any passage under that heading. Lines with `needs` are asked of `recall` instead (where it is given), as a bot
+    would ask, and measured under `messages`.
     """
+    messages = [q for q in queries if q.needs is not None and recall]
     rows = []
-    for judged in queries:
+    for judged in (q for q in queries if q not in messages):
         started = time.perf_counter()
         hits = _try(search, judged.query, max(limit, 10))
         rows.append((judged, _grades(judged, hits), len(hits), (time.perf_counter() - started) * 1000))
     answerable = [(j, g) for j, g, _, _ in rows if j.relevant]
     empty = [n for j, _, n, _ in rows if not j.relevant]
-    times = sorted(ms for *_, ms in rows)
     groups = sorted({g for j, _ in answerable for g in j.groups})
     return {
         "queries": len(rows),
         **_means(answerable),
         "false_alarms": {"queries": len(empty), "with_hits": sum(n > 0 for n in empty)},
-        "ms": {"p50": _percentile(times, 0.5), "p95": _percentile(times, 0.95)},
+        "ms": _times(ms for *_, ms in rows),
         "by": {g: _means([(j, x) for j, x in answerable if g in j.groups]) for g in groups},
         "missed": [j.id for j, g in answerable if not any(g[:limit])],
+        **({"messages": _messages(messages, recall)} if messages and recall else {}),
     }
 
 
-def _try(search: Callable[[str, int], list[Hit]], query: str, limit: int) -> list[Hit]:
+def reached(result: dict[str, Any]) -> float:
+    """What `--min-recall` is held against: recall@5 of queries, the hit rate of messages, the lower where both are."""
+    shares = [result["recall@5"]] if result["n"] else []
+    shares += [result["messages"]["hit"]] if result.get("messages", {}).get("needed") else []
+    return float(min(shares, default=0.0))
+
+
+def _try(search: Search, query: str, limit: int) -> list[Hit]:
     try:
         return search(query, limit)
     except (Usage, Unreadable):
@@ -87,11 +115,15 @@ def _grades(judged: Judged, hits: Sequence[Hit]) -> list[frozenset[str]]:
     """For each rank, the relevant references its hit newly meets."""
     left, grades = set(judged.relevant), []
     for hit in hits:
-        name = f"{hit.path}#{' > '.join(hit.heading)}"
-        met = frozenset(r for r in left if r in (hit.ref, name) or name.startswith(r + " > "))
+        met = _met(hit, left)
         left -= met
         grades.append(met)
     return grades
+
+
+def _met(hit: Hit, references: Iterable[str]) -> frozenset[str]:
+    name = f"{hit.path}#{' > '.join(hit.heading)}"
+    return frozenset(r for r in references if r in (hit.ref, name) or name.startswith(r + " > "))
 
 
 def _means(rows: Sequence[tuple[Judged, list[frozenset[str]]]]) -> dict[str, float | int]:
@@ -116,9 +148,61 @@ def _ndcg(judged: Judged, grades: Sequence[frozenset[str]]) -> float:
     return gain / best
 
 
+class _Answer:
+    """One message and what recall made of it."""
+
+    def __init__(self, judged: Judged, recall: Ask) -> None:
+        started = time.perf_counter()
+        result = recall(judged.query, judged.channel)
+        self.ms = (time.perf_counter() - started) * 1000
+        self.judged = judged
+        self.fired = bool(result.trace.get("router", {}).get("fire"))
+        hits = [i.hit for i in result.items]
+        self.hit = any(_met(h, judged.relevant) for h in hits)
+        self.noise = sum(not _met(h, (*judged.relevant, *judged.also)) for h in hits)
+
+
+def _messages(messages: Sequence[Judged], recall: Ask) -> dict[str, Any]:
+    """The router and the block over judged messages, in all and by group, with the ids of what went wrong."""
+    answers = [_Answer(m, recall) for m in messages]
+    groups = sorted({g for m in messages for g in m.groups})
+    needed, spared = [a for a in answers if a.judged.needs], [a for a in answers if not a.judged.needs]
+    return {
+        **_block_means(answers),
+        "ms": _times(a.ms for a in answers),
+        "by": {g: _block_means([a for a in answers if g in a.judged.groups]) for g in groups},
+        "not_fired": [a.judged.id for a in needed if not a.fired],
+        "fired_for_nothing": [a.judged.id for a in spared if a.fired],
+        "missed": [a.judged.id for a in needed if not a.hit],
+        "noisy": [a.judged.id for a in needed if a.noise],
+    }
+
+
+def _block_means(answers: Sequence[_Answer]) -> dict[str, float | int]:
+    """`hit`: blocks with a labelled reference, `clean`: blocks with nothing irrelevant, both of the needed messages;
+    `quiet`: messages without need that got no block.
+    """
+    needed, spared = [a for a in answers if a.judged.needs], [a for a in answers if not a.judged.needs]
+    fired = [a for a in answers if a.fired]
+    return {
+        "n": len(answers),
+        "needed": len(needed),
+        "router_precision": _mean(float(bool(a.judged.needs)) for a in fired),
+        "router_recall": _mean(float(a.fired) for a in needed),
+        "hit": _mean(float(a.hit) for a in needed),
+        "clean": _mean(float(not a.noise) for a in needed),
+        "quiet": _mean(float(not a.noise) for a in spared),
+    }
+
+
 def _mean(values: Iterable[float]) -> float:
     found = list(values)
-    return round(sum(found) / len(found), 4)
+    return round(sum(found) / len(found), 4) if found else 0.0
+
+
+def _times(values: Iterable[float]) -> dict[str, float]:
+    found = sorted(values)
+    return {"p50": _percentile(found, 0.5), "p95": _percentile(found, 0.95)}
 
 
 def _percentile(values: Sequence[float], share: float) -> float:

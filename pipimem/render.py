@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pipimem.git import Commit
     from pipimem.index import Hit
     from pipimem.index.sync import Diff
+    from pipimem.lifecycle import Step
     from pipimem.recall import Recall
     from pipimem.recall.context import Context
     from pipimem.references import Shown
@@ -102,7 +103,7 @@ def applied_json(plan: Plan, changes: Sequence[Change], applied: Applied | None 
         "applied": [_op_json(o) for o in plan.ops if o.op != "proposal"] if applied else [],
         "planned": [] if applied else [_op_json(o) for o in plan.ops if o.op != "proposal"],
         "proposed": [_outcome_json(o) for o in plan.proposed], "rejected": [_outcome_json(o) for o in plan.rejected],
-        "changes": changes_json(changes), "tokens": 0, "commit": applied.commit if applied else "",
+        "changes": changes_json(changes), "tokens": plan.tokens, "commit": applied.commit if applied else "",
         "deferred": applied.deferred if applied else "",
     }  # fmt: skip
 
@@ -285,6 +286,16 @@ def findings_text(found: Sequence[Finding]) -> str:
     return "".join(lines) + f"{plural(errors, 'error')}, {plural(len(found) - errors, 'warning')}\n"
 
 
+def step_json(step: Step) -> dict[str, Any]:
+    """One step of a boundary as `compact`, `new-session` and `maintain --json` give it."""
+    return {"name": step.name, "done": step.done, "reason": step.reason, "run": step.run}
+
+
+def step_text(step: Step) -> str:
+    """One step of a boundary for a person."""
+    return f"{step.name}: {step.reason or 'done'}{' ' + step.run if step.run else ''}"
+
+
 def status_text(state: dict[str, Any]) -> str:
     """`status` for a person."""
     layers = [
@@ -307,7 +318,7 @@ def status_text(state: dict[str, Any]) -> str:
 
 
 def evaluation_text(result: dict[str, Any]) -> str:
-    """`eval` for a person: a row for everything and one for each language and category, for queries and for messages."""
+    """`eval` for a person: a row for everything and one for each language and category, of queries and of messages."""
     parts = [_queries_text(result)] if result["queries"] else []
     if "messages" in result:
         parts.append(_messages_text(result["messages"]))

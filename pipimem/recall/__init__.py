@@ -7,9 +7,9 @@ the block. Every step is pure; every decision is in the trace.
 from __future__ import annotations
 
 from pipimem.errors import Usage
-from pipimem.recall.gate import Clock, refusal
+from pipimem.recall.gate import Clock, Gate
 from pipimem.recall.pack import Item, block, pack
-from pipimem.recall.router import Route, route
+from pipimem.recall.router import Group, Route, route
 from pipimem.recall.score import score, signals
 from pipimem.text import tokens
 
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
     from pipimem.index import Hit
 
-CANDIDATES = 30
-# The least text score beside the best candidate's. On the sample workspace 0.4 halves what is recalled (7.0 → 3.6
-# passages) and every judged answer is still there; it compares passages, so a long message loses nothing.
-FAR_BEHIND = 0.4
+CANDIDATES = 16
+"""Hits looked at for each query: eight give the same blocks on tests/golden/recall, the rest is for those refused."""
 __all__ = ["Clock", "Item", "Recall", "Route", "recall", "route"]
 
 
@@ -51,23 +49,19 @@ class Recall:
 
 
 def recall(
-    way: Route, search: Callable[[str, int], list[Hit]], *, clock: Clock, threshold: float, user_allowed: bool
-) -> Recall:
+    way: Route, search: Callable[[str, int], list[Hit]], *, clock: Clock, threshold: float,
+    user_allowed: Callable[[], bool],
+) -> Recall:  # fmt: skip
     """Runs the pipeline for a route. `search(query, limit)` gives candidates in scope."""
     trace: dict[str, Any] = {"router": {"fire": way.fire, "reason": way.reason, "layers": way.layers}}
     if not way.fire:
         return Recall(f"not needed: {way.reason}", trace)
-    candidates = _candidates(way, search)
-    least = FAR_BEHIND * max((h.signals["text"] for h in candidates), default=0.0)
-    passed, refused = [], []
-    for hit in candidates:
-        reason = refusal(hit, clock=clock, threshold=threshold, least=least, user_allowed=user_allowed)
-        if reason:
-            refused.append((hit.ref, reason))
-        else:
-            hit.signals = signals(hit, clock.utc)
-            hit.score = score(hit.signals)
-            passed.append(hit)
+    gate = Gate(clock=clock, threshold=threshold, user_allowed=user_allowed)
+    passed, refused = _admitted(way, search, gate)
+    newest = max((hit.date for hit in passed), default="")
+    for hit in passed:
+        hit.signals = signals(hit, newest)
+        hit.score = score(hit.signals)
     passed.sort(key=lambda h: (-h.score, h.path, h.start))
     items, left_out = pack(passed, way.budget)
     result = Recall(way.reason if items else _why_nothing(passed, refused), trace)
@@ -75,7 +69,8 @@ def recall(
     result.tokens = tokens(result.text)
     result.omitted = [(hit.ref, reason) for hit, reason in left_out] + refused
     trace.update(
-        queries=len(way.queries), candidates=len(candidates), budget=way.budget, tokens=result.tokens,
+        asked=way.queries, queries=len(way.queries), candidates=len(passed) + len(refused), budget=way.budget,
+        tokens=result.tokens,
         gate=[{"ref": ref, "reason": reason} for ref, reason in refused],
         scores=[{"ref": h.ref, "score": h.score, "signals": h.signals} for h in passed],
         packed=[i.hit.ref for i in items],
@@ -86,22 +81,62 @@ def recall(
 def _why_nothing(passed: Sequence[Hit], refused: Sequence[tuple[str, str]]) -> str:
     if passed:
         return "nothing fits the budget"
-    reasons = {reason for _, reason in refused if not reason.startswith(("evidence", "text"))}
+    reasons = {reason for _, reason in refused if not reason.startswith(("evidence", "its match", "its one word"))}
     return (
         f"what was found may not be recalled: {'; '.join(sorted(reasons))}" if reasons else "nothing in memory matches"
     )
 
 
-def _candidates(way: Route, search: Callable[[str, int], list[Hit]]) -> list[Hit]:
-    """The hits of every query, each passage once with its best evidence; a query without words finds nothing."""
+def _admitted(
+    way: Route, search: Callable[[str, int], list[Hit]], gate: Gate
+) -> tuple[list[Hit], list[tuple[str, str]]]:
+    """What the queries find and the gate lets through, each passage once with its best evidence; and what it refused.
+
+    The queries of one sentence are judged together and apart from all others, so that one more sentence in a message
+    takes nothing away. What stands beside the question needs less evidence where the question itself finds nothing.
+    """
     best: dict[tuple[str, int], Hit] = {}
-    for query in way.queries:
+    reasons: dict[tuple[str, int], tuple[str, str]] = {}
+    for groups in ([g for g in way.groups if not g.aside], [g for g in way.groups if g.aside]):
+        nothing = not best
+        for group in groups:
+            for hit, reason in _judged(group, search, gate, aside=group.aside and not nothing):
+                key = hit.path, hit.start
+                if reason:
+                    reasons.setdefault(key, (hit.ref, reason))
+                elif key not in best or hit.signals["text"] > best[key].signals["text"]:
+                    best[key] = hit
+    return list(best.values()), [reason for key, reason in reasons.items() if key not in best]
+
+
+def _judged(group: Group, search: Callable[[str, int], list[Hit]], gate: Gate, *, aside: bool) -> list[tuple[Hit, str]]:
+    """What one sentence's queries find, with why it may not be recalled.
+
+    How a named task is wanted counts however well the rest of the sentence matches something else; and where nothing
+    may be recalled, the sentence is asked in the other language.
+    """
+    asked = [*group.queries, *group.tasks]
+    judged = gate.judge(_found(asked, search), asked, aside=aside)
+    given = {hit.ref for hit, reason in judged if not reason}
+    for task in group.tasks:
+        wanted = gate.judge(_found([task], search), [task], aside=aside)
+        if given.isdisjoint(hit.ref for hit, reason in wanted if not reason):
+            judged += wanted
+    if group.other and not given:
+        judged += gate.judge(_found([group.other], search), [group.other], aside=aside)
+    return judged
+
+
+def _found(group: Sequence[str], search: Callable[[str, int], list[Hit]]) -> list[Hit]:
+    """The hits of a sentence's queries, each passage once with its best text; a query without words finds nothing."""
+    found: dict[tuple[str, int], Hit] = {}
+    for query in group:
         try:
-            found: Sequence[Hit] = search(query, CANDIDATES)
+            hits = search(query, CANDIDATES)
         except Usage:
             continue
-        for hit in found:
+        for hit in hits:
             key = hit.path, hit.start
-            if key not in best or hit.signals["text"] > best[key].signals["text"]:
-                best[key] = hit
-    return list(best.values())
+            if key not in found or hit.signals["text"] > found[key].signals["text"]:
+                found[key] = hit
+    return list(found.values())

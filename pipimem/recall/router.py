@@ -1,160 +1,251 @@
-"""Whether a message needs memory at all, and where to look: words and shapes only, the same answer every time.
+"""Whether a message needs memory at all, and what to look for: words and shapes only, the same answer every time.
 
-English phrases are looked up as runs of one to four words, Chinese ones as substrings: no pattern is compiled for
-them, since compiling a few hundred alternatives costs more than the whole search.
+The message is cut into segments (sentences and lines). Each is worth the sum of its cues (`cues`, `look`), and one that
+is worth enough makes the router fire; so what pads a message neither hides nor dilutes what was asked.
 """
 
 from __future__ import annotations
 
-import re
+from pipimem.recall import cues
+from pipimem.recall.look import GENERIC, look, near_by, runs
+from pipimem.recall.query import spelled_out, subjects, telling, translated
+from pipimem.recall.signature import is_error, signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from pipimem.recall.look import Found
 
 LAYERS = ("session", "memory", "user", "note", "history", "skill")
-SHORTEST, LONGEST = 4, 20_000
+FIRE = 3.0
+"""What a segment must be worth: one cue that decides alone, or hints that add up to it."""
+OURS, TEXTBOOK = 4.0, "a textbook term"
+"""How much a generic question weighs less when it is about something of ours. A textbook term does not count against a
+message that is about something here (`OF_HERE`)."""
+OF_HERE = frozenset(("ours", "a failure", "an identifier", "prior context"))
+KEPT = frozenset(("prior context", "ours", "a failure"))
+"""What makes a request about its own text a matter of memory after all."""
+SHORTEST, HEAD, TAIL = 4, 8_000, 4_000
+"""The shortest message that is no word of its own, and how much of a long one is read at both ends, in characters."""
+QUERIES, TASKS, SEGMENTS, LONGEST, INSTRUCTION = 6, 2, 200, 600, 60
+"""At most so many sentences asked, tasks of one, segments read, characters of a segment, characters in which a request
+says what it wants."""
+ENDS = (". ", "? ", "! ", "; ")
+HAN_ENDS = "。？！；?!"
+TITLES = ("Mr", "Ms", "Mrs", "Dr", "St", "No", "vs", "e.g", "i.e", "etc", "approx")
+MATHS = frozenset("0123456789.,+-*/x×÷^()=?？% ")
+IN_WORDS = (" off ", " of ", " times ", " plus ", " minus ")
 
 
-def _phrases(text: str) -> frozenset[str]:
-    return frozenset(" ".join(p.split()) for p in text.split("|"))
+class Group:
+    """The queries of one sentence. `tasks`: what the tasks it names are called in notes. `aside`: it stands beside the
+    question and needs more evidence.
+    """
 
+    __slots__ = ("aside", "queries", "tasks")
 
-PRIOR = _phrases(
-    "again|last time|last week|last month|last year|last sprint|last quarter|previous|previously|earlier|before|remember|"
-    "remembered|remind me|recall|what did we|what did i|what did you|what did they|did we|did i|did you|have we|have i|"
-    "have you|we decided|we agreed|we discussed|we settled|same issue|same problem|same error|why did we|why do we|"
-    "why don't we|why are we|why is our|why is the|why was the|why were the|why do our|why does the|who owns|who is|"
-    "who's|who decided|who asked|who runs|who said|who handles|who approves|when did|when do|when does|when is|"
-    "when are|when was|when were|when will|as usual|like we did|our policy|our rule|our convention|our decision|"
-    "what is our|what's our|what are our|what was the|what were the|do we have|do we still|are we still|known issue"
-)
-WORK = _phrases(
-    "fix|fixes|fixed|debug|build|builds|deploy|deploys|deployed|deploying|deployment|deployments|release|releases|"
-    "rollback|roll back|migrate|migration|migrations|migrating|refactor|test|tests|testing|failed|failing|fails|fail|"
-    "crash|crashes|crashed|crashing|error|errors|exception|timeout|timeouts|times out|incident|oncall|on call|runbook|"
-    "how do we|how do i|how should we|how should i|how did we|where is|where are|where do|where does|which port|"
-    "which host|which version|which branch|which database|which server|which key|which file|which repo|config|"
-    "configuration|setup|set up|upgrade|upgrading|backup|backups|restore|merge|staging|production|prod|server|database|"
-    "port|endpoint|pipeline|ci|cache|queue|webhook|bot|api|token|secret|vault|certificate|budget|deadline|customer|client|"
-    "ship|launch|rollout|feature flag|threshold|limit|retention|invoice|contract|supplier|vendor"
-)
-PREFERENCE = _phrases(
-    "style|format|formatting|naming|commit message|commit messages|convention|conventions|lint|linter|linting|"
-    "package manager|prefer|prefers|preferred|preference|preferences|favourite|favorite|likes|allergic|allergy|"
-    "birthday|vegetarian|vegan|pnpm|npm|yarn|poetry|tabs|indent|indentation|tone|timezone|time zone|calendar|schedule|"
-    "meeting|meetings|standup|lunch|holiday|vacation|office"
-)
-PRIOR_HAN = (
-    "上次 上回 之前 以前 记得 还记 回忆 历史 当时 曾经 刚才说 昨天 上周 上个月 去年 再次 同样的问题 老问题 踩过 怎么定 怎么决定 怎么处理 "
-    "为什么 为啥 谁负责 谁定 谁说 谁管 谁来 谁在 谁提 是谁 由谁 归谁 什么时候 哪天 哪一天 几点 周几 几号 多久 多少 约定 规定 说好 又 定的 怎么说"
-).split()
-WORK_HAN = (
-    "部署 上线 发布 回滚 修复 报错 错误 异常 失败 崩溃 超时 故障 事故 值班 调试 构建 编译 测试 迁移 升级 配置 备份 恢复 重构 合并 "
-    "怎么 如何 在哪 哪里 哪个 哪台 哪些 端口 地址 版本 分支 负责 数据库 服务器 缓存 队列 接口 机器人 阈值 上限 限制 保留 密钥 证书 客户 供应商 "
-    "合同 预算 截止 计划 进度 方案 结论 决定 约束 待办 教训 规则 流程"
-).split()
-PREFERENCE_HAN = (
-    "风格 格式 命名 规范 习惯 偏好 喜欢 口味 过敏 生日 忌口 语气 用什么 安排 会议 例会 时间表 窗口 周会 站会 请假 假期 午饭 聚餐"
-).split()
-GENERIC = _phrases(
-    "explain|define|translate|summarize this|summarise this|write a poem|write a haiku|write a joke|write a story|"
-    "tell me a joke|what is a|what is an|what is the difference|what is the meaning|what's a|thanks|thank you|ok|okay|"
-    "great|good morning|good night|hi|hello|hey|lol|please explain|please translate|can you explain|can you translate"
-)
-GENERIC_HAN = (
-    "解释 请解释 翻译 请翻译 帮我翻译 介绍一下 讲个 写一首 写首 帮我写 写个笑话 写个故事 什么是 谢谢 好的 收到 早上好 早安 晚安 你好 哈哈 辛苦了"
-).split()
-SHELL = frozenset(["ls", "cd", "pwd", "cat", "echo", "git", "grep", "rm", "mkdir", "curl"])
-MATHS = frozenset("0123456789.,+-*/x×÷^()=?？ ")
-DAY = (
-    "what day is it",
-    "what time is it",
-    "what date is it",
-    "what is the date",
-    "what's the date",
-    "what's the time",
-)
-DAY_HAN = ("今天几号", "今天是几号", "今天星期几", "今天周几", "现在几点", "现在是几点")
-SHAPES = (
-    r"[\w.-]+/[\w./-]+|\b\w+\.(?:py|md|ts|js|go|rs|toml|ya?ml|json|sh|sql|ini|log)\b|[a-z]+_[a-z0-9_]+|\b[a-z]+[A-Z]\w+"
-    r"|[A-Z]{2,}[-_]?[A-Z]?\d+|\bE[A-Z]{4,}\b|\bv?\d+\.\d+|Traceback|--[a-z][\w-]+|[A-Z][A-Z0-9]+_[A-Z0-9_]+|#\d+"
-)
+    def __init__(self, queries: Sequence[str], tasks: Sequence[str] = (), *, aside: bool = False) -> None:
+        self.queries = list(queries)
+        self.tasks = list(tasks)
+        self.aside = aside
+
+    @property
+    def other(self) -> str:
+        """What to ask when the queries find nothing: the sentence in the other language ("" for none)."""
+        return translated(self.queries[0])
 
 
 class Route:
-    """The router's answer: whether to look, why, with which queries, in which layers, within how many tokens."""
+    """The router's answer: whether to look, why, with which queries, in which layers, within how many tokens.
 
-    __slots__ = ("budget", "fire", "layers", "queries", "reason")
+    `groups` holds the queries by what they ask for, each group judged by itself.
+    """
 
-    def __init__(self, reason: str, queries: Sequence[str], budget: int, *, fire: bool) -> None:
+    __slots__ = ("budget", "fire", "groups", "layers", "reason")
+
+    def __init__(self, reason: str, groups: Sequence[Group], budget: int, *, fire: bool) -> None:
         self.fire = fire
         self.reason = reason
-        self.queries = list(queries)
+        self.groups = list(groups)
         self.layers = list(LAYERS)
         self.budget = budget
+
+    @property
+    def queries(self) -> list[str]:
+        """Every query once, in the order they are asked."""
+        return list(dict.fromkeys(query for group in self.groups for query in (*group.queries, *group.tasks)))
 
 
 def route(
     text: str, *, budget: int, always: bool = False, errors: Sequence[str] = (), files: Sequence[str] = ()
 ) -> Route:
-    """Decides for one message. `budget` is clamped to 100–1,500 tokens (design §5); no model, no clock, no chance."""
+    """Decides for one message. `budget` is clamped to 100–1,500 tokens (design §5); no model, no clock, no chance.
+
+    `always` looks whatever the message is; `errors` and `files` are reason enough unless it is a command or a sum.
+    """
     budget = max(100, min(1500, budget))
-    text = text[:LONGEST]
-    if always:
-        return Route("asked for", [text, *errors, *files], budget, fire=True)
-    reason, fire = _decide(text, signals=bool(errors or files))
-    return Route(reason, [text, *errors, *files] if fire else [], budget, fire=fire)
+    if len(text) > HEAD + TAIL:
+        text = f"{text[:HEAD]}\n{text[-TAIL:]}"
+    bare = text.strip().replace("为什么是", "为什么 是")  # else 什么是 would ask for an explanation
+    given = [*map(signature, errors), *files]
+    reason = "" if always else _never(bare, given=bool(given))
+    if reason:
+        return Route(reason, [], budget, fire=False)
+    parts, near = list(segments(bare)), near_by(bare)
+    cued = [look(part, near) for part in parts]
+    worths = [worth(found) for found in cued]
+    best = max(range(len(parts)), key=worths.__getitem__, default=-1)
+    enough = best >= 0 and (worths[best] >= FIRE or (cued[best] and len(bare) < SHORTEST))  # 又
+    if not (always or given or enough):
+        return Route(_against(cued[best] if best >= 0 else {}), [], budget, fire=False)
+    reason = "asked for" if always else _for(cued[best]) if enough else "an error or file was given"
+    return Route(reason, [*_groups(parts, worths), *(Group([g]) for g in given if g)], budget, fire=True)
 
 
-def _decide(text: str, *, signals: bool) -> tuple[str, bool]:
-    bare = text.strip()
+def segments(text: str) -> Iterator[str]:
+    """The sentences and lines of `text`, each at most 600 characters, at most 200 of them."""
+    for end in ENDS:
+        text = text.replace(end, end[0] + "\n")
+    for title in TITLES:
+        text = text.replace(f" {title}.\n", f" {title}. ")
+    for sign in HAN_ENDS if not text.isascii() else "":
+        text = text.replace(sign, sign + "\n")
+    count = 0
+    for line in text.split("\n"):
+        for start in range(0, len(line), LONGEST):
+            piece = line[start : start + LONGEST].strip()
+            if piece and count < SEGMENTS:
+                count += 1
+                yield piece
+
+
+def worth(found: Found) -> float:
+    """What a segment's cues add up to, with what two of them mean together."""
+    total = sum(weight for weight, _ in found.values())
+    total += sum(weight for one, other, weight, _ in cues.PAIRS if one in found and other in found)
+    if GENERIC in found and "ours" in found:
+        total += OURS
+    if TEXTBOOK in found and not OF_HERE.isdisjoint(found):
+        total -= found[TEXTBOOK][0]
+    return total
+
+
+def _for(found: Found) -> str:
+    weight, phrase, name = max((w, p, n) for n, (w, p) in found.items())
+    return f"{name}: {phrase}" if weight > 0 else "several hints"
+
+
+def _against(found: Found) -> str:
+    weight, name = min(((w, n) for n, (w, _) in found.items()), default=(0.0, ""))
+    return name if weight < 0 else "nothing points to memory"
+
+
+# What to look for
+
+
+def _groups(parts: Sequence[str], worths: Sequence[float]) -> list[Group]:
+    """The segments worth looking for, the best first, then what stands beside them; all when none stands out.
+
+    A segment is asked by its telling words and, where it names a task, by what that task is called in notes. Beside an
+    error message every other line stands aside: the frames of a trace are chance.
+    """
+    order = sorted(range(len(parts)), key=lambda i: (-worths[i], i))
+    chosen = [i for i in order if worths[i] >= FIRE] or order
+    beside = [j for i in chosen for j in (i - 1, i + 1) if 0 <= j < len(parts) and worths[j] >= 0]
+    told = any(is_error(parts[i]) for i in chosen)
+    groups: dict[str, Group] = {}
+    for i in list(dict.fromkeys([*chosen, *beside]))[:QUERIES]:
+        tasks = subjects(runs(parts[i]), parts[i])[:TASKS]
+        said = _before_colon(parts[i]) if tasks else parts[i]
+        query = telling(said)
+        full = spelled_out(query)
+        aside = i not in chosen or (told and not is_error(parts[i]))
+        groups.setdefault(query, Group([query, *([full] if full else [])], tasks, aside=aside))
+        if len(said) < len(parts[i]):
+            groups.setdefault(telling(parts[i]), Group([telling(parts[i])], aside=True))
+    return list(groups.values())
+
+
+def _before_colon(part: str) -> str:
+    """The task of a sentence that brings its text along ("write a notice: …"); the whole sentence when it does not, or
+    when what follows asks for something itself.
+    """
+    ends = [at for sign in (": ", "：") if (at := part.find(sign)) > 0]
+    if not ends:
+        return part
+    after = part[min(ends) + 1 :].strip()
+    return part if worth(look(after, near_by(after))) >= FIRE else part[: min(ends)]
+
+
+# What is never looked for
+
+
+def _never(bare: str, *, given: bool) -> str:
+    """Why a message needs no memory whatever else stands in it; "" when that is not so."""
     if bare.startswith(("/", "!")) and bare[1:2].isalpha() and "/" not in bare[1:].split(" ")[0]:
-        return "a command", False
+        return "a command"
     if _one_off(bare):
-        return "a one-off question", False
-    runs = _runs(bare)
-    prior = _first(runs, PRIOR) or _first_in(bare, PRIOR_HAN)
-    if prior:
-        return f"prior context: {prior}", True
-    if len(bare) < SHORTEST:
-        return "too short", False
-    if signals:
-        return "an error or file was given", True
-    shape = re.search(SHAPES, bare)
-    if not shape and (any(r in GENERIC for r in runs[:4]) or bare.startswith(tuple(GENERIC_HAN))):
-        return "a generic request", False
-    for name, english, han in (
-        ("project work", WORK, WORK_HAN),
-        ("a preference", PREFERENCE, PREFERENCE_HAN),
-    ):
-        found = _first(runs, english) or _first_in(bare, han)
-        if found:
-            return f"{name}: {found}", True
-    if shape:
-        return f"an identifier: {shape[0][:40]}", True
-    return "nothing points to memory", False
+        return "a one-off question"
+    if len(bare) < SHORTEST and not given and not _is_prior(bare):
+        return "too short"
+    return "" if given else _on_its_own(bare)
+
+
+def _is_prior(bare: str) -> bool:
+    """Whether a very short message is itself a word of earlier context, as 又 and 上次 are."""
+    return "记得" in bare or any(bare in han.split() for _, _, _, han in cues.CUES[:2])
 
 
 def _one_off(bare: str) -> bool:
     """Sums, shell lines, and what any clock knows."""
-    sum_of = bare.lower().removeprefix("what is").removeprefix("what's").removeprefix("计算").strip()
-    if sum_of and MATHS.issuperset(sum_of):
+    lower = bare.lower()
+    english, han = cues.CLOCK
+    if lower.startswith(tuple(english.split("|"))) or (len(bare) < 12 and any(p in bare for p in han.split())):
         return True
-    if bare.split(" ", 1)[0] in SHELL and not bare.endswith(("?", "？")):
-        return True
-    return bare.lower().startswith(DAY) or bare.startswith(DAY_HAN)
+    return _is_sum(lower) or _is_shell(bare, lower)
 
 
-def _runs(text: str) -> list[str]:
-    """Every run of one to four English words, in the order of where it starts, longer ones last."""
-    words = re.findall(r"[a-z']+", text.lower().replace("’", "'"))
-    return [" ".join(words[i : i + n]) for i in range(len(words)) for n in (1, 2, 3, 4) if i + n <= len(words)]
+def _is_sum(lower: str) -> bool:
+    for word in IN_WORDS:
+        lower = lower.replace(word, " ")
+    total = lower.removeprefix("what is").removeprefix("what's").removeprefix("计算").strip()
+    return bool(total) and MATHS.issuperset(total)
 
 
-def _first(runs: Sequence[str], phrases: frozenset[str]) -> str:
-    return next((run for run in runs if run in phrases), "")
+def _is_shell(bare: str, lower: str) -> bool:
+    """One line that begins with a program and holds no word of a sentence."""
+    words = lower.split()
+    if not words or not bare.isascii() or "\n" in bare or bare.endswith("?"):
+        return False
+    return words[0] in cues.SHELL.split() and set(cues.SENTENCE.split()).isdisjoint(words[1:])
 
 
-def _first_in(text: str, phrases: Sequence[str]) -> str:
-    return next((phrase for phrase in phrases if phrase in text), "") if not text.isascii() else ""
+def _on_its_own(bare: str) -> str:
+    """Whether it works on text it brings along, or asks for an invention: then the rest of it is only material."""
+    first, _, rest = bare.partition("\n")
+    for line in (first, rest.rpartition("\n")[2][:INSTRUCTION]):
+        said = instruction(line[:INSTRUCTION])
+        opening = frozenset(runs(said)[:40])
+        made = _any(opening, said, cues.CREATIVE)
+        if not made and not _any(opening, said, cues.TRANSFORM):
+            continue
+        found = look(instruction(line), near_by(line))
+        if KEPT.isdisjoint(found) or (made and "prior context" not in found):
+            return "a generic request"
+    return ""
+
+
+def _any(latin: frozenset[str], text: str, table: tuple[str, str]) -> bool:
+    english, han = table
+    return not latin.isdisjoint(english.split("|")) or (not text.isascii() and any(p in text for p in han.split()))
+
+
+def instruction(line: str) -> str:
+    """What a line asks for, without what it quotes or what follows its colon."""
+    said = line
+    for sign in (": ", "：", '"', "“", "「", "```", "`"):
+        before, found, after = said.partition(sign)
+        if found:
+            said = before if len(before) > 4 else after.partition("”" if sign == "“" else sign)[2]
+    return said
