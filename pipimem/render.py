@@ -73,6 +73,45 @@ def recall_json(result: Recall) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def why_text(row: dict[str, Any], said: dict[str, str]) -> str:
+    """A recall explained to a person who has not read the code; `said` holds what the passages say now."""
+    router = row.get("router", {})
+    lines = [
+        f"{row['id']}  {row['time']}  {'channel ' + row['channel'] if row.get('channel') else 'the shared layer'}",
+        "",
+    ]
+    if row.get("failed"):
+        return "\n".join([*lines, f"It could not look: {row['reason']}", ""])
+    if not router.get("fire"):
+        return "\n".join(
+            [*lines, f"Memory was not asked, because the message does not seem to need it: {router.get('reason')}.", ""]
+        )
+    asked = "; ".join(f"“{clip(one_line(q), 60)}”" for q in row.get("asked", ()))
+    packed = set(row.get("packed", ()))
+    lines += [f"Memory was asked, because the message shows {router['reason']}.", f"Looked for: {asked}.", ""]
+    lines.append(
+        f"{plural(len(packed), 'passage')} given, {row.get('tokens', 0)} of at most {row.get('budget', 0)} tokens:"
+    )
+    for scored in (s for s in row.get("scores", ()) if s["ref"] in packed):
+        parts = ", ".join(f"{name} {value:g}" for name, value in scored["signals"].items() if value)
+        lines += [f"  [{scored['ref']}] {_said(said, scored['ref'])}", f"      score {scored['score']:g}: {parts}"]
+    out = [(g["ref"], g["reason"]) for g in row.get("gate", ())]
+    out += [
+        (s["ref"], "it did not fit, or says what another says") for s in row.get("scores", ()) if s["ref"] not in packed
+    ]
+    lines += ["", f"{plural(len(out), 'candidate')} left out:"] if out else []
+    lines += [f"  [{ref}] {_said(said, ref)}\n      because {reason}" for ref, reason in out[:20]]
+    lines += [f"  and {len(out) - 20} more"] if len(out) > 20 else []
+    cut = {"dictionary": "; Chinese was cut by the dictionary", "vocabulary": "; Chinese was cut by the index's words"}
+    state = "older than some files" if row.get("stale") else "up to date"
+    end = f"The index was {state}{cut.get(row.get('cutter', ''), '')}; it took {row.get('ms', 0)} ms."
+    return "\n".join([*lines, "", end, ""])
+
+
+def _said(said: dict[str, str], ref: str) -> str:
+    return clip(one_line(said.get(ref, "(not there any more)")), 80)
+
+
 def context_json(result: Context) -> dict[str, Any]:
     """A context as `context --json` gives it."""
     parts = [

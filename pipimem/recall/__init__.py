@@ -50,14 +50,18 @@ class Recall:
 
 def recall(
     way: Route, search: Callable[[str, int], list[Hit]], *, clock: Clock, threshold: float,
-    user_allowed: Callable[[], bool],
+    user_allowed: Callable[[], bool], given: Callable[[Hit], bool] = lambda hit: False,
 ) -> Recall:  # fmt: skip
-    """Runs the pipeline for a route. `search(query, limit)` gives candidates in scope."""
+    """Runs the pipeline for a route. `search(query, limit)` gives candidates in scope; `given` says of a passage
+    whether this session has it already.
+    """
     trace: dict[str, Any] = {"router": {"fire": way.fire, "reason": way.reason, "layers": way.layers}}
     if not way.fire:
         return Recall(f"not needed: {way.reason}", trace)
     gate = Gate(clock=clock, threshold=threshold, user_allowed=user_allowed)
     passed, refused = _admitted(way, search, gate)
+    refused += [(hit.ref, "already-given") for hit in passed if given(hit)]
+    passed = [hit for hit in passed if not given(hit)]
     newest = max((hit.date for hit in passed), default="")
     for hit in passed:
         hit.signals = signals(hit, newest)
