@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from pipimem.errors import Error, NotFound, Refused, Unreadable, Usage
+from pipimem.errors import Error, ModelFailed, NotFound, Refused, Unreadable, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -267,6 +267,7 @@ def _recall_arguments(parser: Parser) -> None:
     parser.add_argument("--budget", type=int, default=0, metavar="N", help="tokens at most, 100 to 1,500 (1,200)")
     parser.add_argument("--error", action="append", default=[], metavar="TEXT", help="an error just met")
     parser.add_argument("--file", action="append", default=[], metavar="PATH", help="a file being worked on")
+    parser.add_argument("--session", default="", metavar="S", help="leave out what this session was given before")
     parser.add_argument("--always", action="store_true", help="look even where the router would not")
 
 
@@ -278,7 +279,7 @@ def _recall(options: Namespace) -> int:
         with _open(options) as memory:
             result = memory.recall(
                 _text(options.text), options.channel, all_channels=options.all, budget=options.budget,
-                always=options.always, errors=options.error, files=options.file,
+                always=options.always, errors=options.error, files=options.file, session=options.session,
             )  # fmt: skip
             _notes(memory)
     except (Unreadable, Refused) as error:
@@ -290,6 +291,27 @@ def _recall(options: Namespace) -> int:
     if not result.items:
         print(f"Nothing recalled: {result.reason}", file=sys.stderr)
     return Unreadable.code if result.failed else 0
+
+
+# why
+
+
+def _why_arguments(parser: Parser) -> None:
+    parser.add_argument("trace", nargs="?", default="", metavar="TRACE", help="the id of a recall (the last one)")
+
+
+def _why(options: Namespace) -> int:
+    from pipimem import render
+
+    with _open(options) as memory:
+        row = memory.why(options.trace)
+        refs = [*(s["ref"] for s in row.get("scores", ())), *(g["ref"] for g in row.get("gate", ()))]
+        said = {s.ref: s.text for s in memory.show(refs[:60], all_channels=True, most=200) if not s.problem}
+    if options.json:
+        _print_json(row)
+    else:
+        print(render.scrubbed(render.why_text(row, said)), end="")
+    return 0
 
 
 # context
@@ -625,24 +647,34 @@ def _only(memory: Memory, text: str, channel: str | None) -> str:
 def _update_arguments(parser: Parser) -> None:
     parser.add_argument("--channel", required=True, metavar="ID", help="the channel the conversation belongs to")
     parser.add_argument(
-        "--transcript", metavar="FILE", help="a Claude Code session or JSON lines (else the recorded turns)"
+        "--transcript", metavar="FILE", help="a session of a known host, or JSON lines (else the recorded turns)"
     )
-    parser.add_argument("--offline", action="store_true", help="rules only, no model (so far the only way)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--offline", action="store_true", help="rules only, no model")
+    which.add_argument("--model", metavar="NAME", help="ask this one, such as ollama:qwen3 (else update.models)")
+    parser.add_argument("--session", default="", metavar="ID", help="which session, of a file that holds several")
     _dry_run(parser)
 
 
 def _update(options: Namespace) -> int:
+    from pipimem import render
     from pipimem.importers import BROKEN, load
 
     with _open(options) as memory:
         memory.workspace.channel(options.channel)
         window = None if options.transcript else memory.recorded(options.channel)
-        transcript = load(options.transcript) if window is None else window.transcript
+        transcript = load(options.transcript, options.session) if window is None else window.transcript
         unread = {reason: n for reason, n in transcript.skipped.items() if reason in BROKEN}
         if unread:
             listed = ", ".join(f"{n} {reason}" for reason, n in unread.items())
             print(f"pipimem: lines of the transcript that could not be read: {listed}.", file=sys.stderr)
-        plan = memory.propose(options.channel, transcript)
+        models = [] if options.offline else [options.model] if options.model else None
+        plan = memory.propose(options.channel, transcript, models=models)
+        if options.model and plan.origin == "offline" and plan.fell:
+            why = plan.fell[-1].rstrip(".")
+            raise ModelFailed(f"The model '{options.model}' gave no usable reply: {why}.", "Nothing was changed.")
+        for line in plan.fell:
+            print(f"pipimem: {render.scrubbed(line)}", file=sys.stderr)
         if options.dry_run:
             return _report(options, memory, plan, memory.preview(plan), None)
         applied = memory.apply(plan)
@@ -1007,6 +1039,7 @@ def _demo(options: Namespace) -> int:
 COMMANDS = {
     "recall": Command("the few passages that matter for a prompt, as a block", _recall_arguments, _recall),
     "search": Command("find passages, best first", _search_arguments, _search),
+    "why": Command("the last recall explained", _why_arguments, _why),
     "context": Command("everything a session should be given", _context_arguments, _context),
     "show": Command("open references: entries, sections, lines", _show_arguments, _show),
     "demo": Command("the main job on a copy of the sample workspace", _demo_arguments, _demo),

@@ -59,10 +59,13 @@ KEYS: dict[str, Key] = {
     "recall.policy_text": Key("", "Your own wording, for policy = custom."),
     "recall.budget": Key(1200, "Tokens of a recalled block, 100 to 1,500.", span=(100, 1500)),
     "recall.threshold": Key(1.5, "Least evidence for a passage to be recalled; one telling word is 3.", span=(0, 1000)),
+    "update.models": Key([], "Models the updater asks, in order, such as ollama:qwen3; none means rules only."),
+    "update.timeout": Key(60, "Seconds one model is waited for, 5 to 600.", span=(5, 600)),
     "update.trial_days": Key(30, "Days a remembered item stays on trial, 0 to 3,650.", span=(0, 3650)),
     "git.commit": Key(True, "Whether changes are committed."),
     "git.outer": Key(False, "Whether to commit into a repository above the workspace.", own=True),
     "git.author": Key("", "`Name <mail>` of pipimem's own commits.", own=True),
+    "llm.servers": Key({}, "Name of a server → its base URL, for compatible:NAME/MODEL and others.", own=True),
     "safety.patterns": Key([], "Further regular expressions for secrets.", adds=True),
     "safety.allow": Key([], "Texts that are never taken for secrets.", own=True),
 }

@@ -29,7 +29,7 @@ from pipimem.workspace import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
     from types import TracebackType
     from typing import Any
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pipimem.git import Commit
     from pipimem.index.sync import Diff
     from pipimem.lifecycle import Lifecycle, Step
+    from pipimem.llm import Provider
     from pipimem.recall import Recall
     from pipimem.recall.context import Context
     from pipimem.references import Reference, Shown
@@ -182,16 +183,18 @@ class Memory:
 
     def recall(
         self, text: str, channel: str | None = None, *, all_channels: bool = False, budget: int = 0,
-        always: bool = False, errors: Sequence[str] = (), files: Sequence[str] = (),
+        always: bool = False, errors: Sequence[str] = (), files: Sequence[str] = (), session: str = "",
     ) -> Recall:  # fmt: skip
         """The few passages that matter for a prompt, as a marked block of at most `budget` tokens; or nothing, and why.
 
-        Never raises for the state of the files: an unreadable workspace gives an empty block with `failed` set.
+        Never raises for the state of the files: an unreadable workspace gives an empty block with `failed` set. What a
+        named session was given before is left out, until it changes or a compaction clears it.
         """
-        from time import time
+        from time import perf_counter, time
 
         from pipimem.recall import Clock, Recall, recall, route
 
+        started = perf_counter()
         config = self.workspace.config
         way = route(text, budget=budget or config["recall.budget"], always=always, errors=errors, files=files)
         try:
@@ -201,14 +204,54 @@ class Memory:
                 lambda query, limit: self._index.search(query, scope, limit, evidence=True),
                 clock=Clock(time(), self.today),
                 threshold=config["recall.threshold"],
-                user_allowed=self._user_allowed(channel),
+                user_allowed=lambda: self._user_allowed(channel),
+                given=self._given(session),
             )
         except (Unreadable, Refused) as error:
             return Recall(str(error), {"router": {"fire": way.fire, "reason": way.reason}}, failed=True)
         if way.fire and not result.items and self.skipped:
             result.failed, result.reason = True, f"could not look: {_skips(self.skipped)} could not be read"
         result.trace["stale"], result.trace["cutter"] = self.stale, self.cutter
+        result.trace["ms"] = round((perf_counter() - started) * 1000, 1)
+        self._keep(result, channel, session)
         return result
+
+    def _given(self, session: str) -> Callable[[Hit], bool]:
+        if not session:
+            return lambda hit: False
+        from pipimem import traces
+
+        known = traces.given(self._traces, session)
+        return lambda hit: traces.mark(hit) in known
+
+    @property
+    def _traces(self) -> str:
+        return self.workspace.private("state", "traces.jsonl")
+
+    def _keep(self, result: Recall, channel: str | None, session: str) -> None:
+        """Keeps the decisions of a recall to be explained later, where they can be written."""
+        from time import gmtime, strftime
+
+        from pipimem import traces
+
+        trace = {**result.trace, "asked": traces.without_secrets(result.trace.get("asked", ()), self._redacted)}
+        row = {
+            "id": "t-" + os.urandom(4).hex(), "time": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime()), "channel": channel,
+            "session": session, "reason": result.reason, "failed": result.failed, **trace,
+            "given": [traces.mark(item.hit) for item in result.items] if session else [],
+        }  # fmt: skip
+        if traces.keep(self._traces, row):
+            result.trace["id"] = row["id"]
+
+    def why(self, name: str = "") -> dict[str, Any]:
+        """The decisions of a past recall: the last one, or the one of that id. Raises `NotFound`."""
+        from pipimem import traces
+
+        found = [row for row in traces.rows(self._traces) if name in ("", row["id"])]
+        if not found:
+            shown = f" '{printable(name)}'" if name else ""
+            raise NotFound(f"There is no recall{shown} to explain.", "Ask one with 'pipimem recall'.")
+        return found[-1]
 
     def context(
         self, text: str = "", channel: str | None = None, *, all_channels: bool = False, mode: str = "",
@@ -633,7 +676,17 @@ class Memory:
         sources = [s for s in [self._source(hit)] if s]
         applied = self.apply(plan, tombstone=guards.tombstone(self._key(), hit.ref, hit.text, sources))
         self._index.purge()
+        self._forget_records(hit, sources)
         return applied, self._still(hit)
+
+    def _forget_records(self, hit: Hit, sources: Sequence[str]) -> None:
+        """Takes a forgotten text out of pipimem's own records: recorded turns, and recalls kept to be explained."""
+        from pipimem import traces
+        from pipimem.turns import Turns
+
+        traces.forget(self._traces, [hit.ref], [hit.text])
+        if hit.channel:
+            Turns(self.workspace, hit.channel).forget([hit.text], sources)
 
     def _source(self, hit: Hit) -> str:
         from pipimem import markdown
@@ -701,6 +754,7 @@ class Memory:
         holds the latest SESSION there is.
         """
         steps = self._lifecycle(channel).boundary(transcript)
+        self._clear(channel)
         return steps, self._retained(channel)
 
     def new_session(self, channel: str, transcript: Transcript | None = None) -> tuple[list[Step], Context]:
@@ -712,6 +766,14 @@ class Memory:
         """Runs the jobs that are due, of one channel or of each in turn; those that are not say why."""
         channels = [self.workspace.channel(channel)] if channel is not None else self.channels()
         return {c.id: self._lifecycle(c.id).maintain() for c in channels}
+
+    def _clear(self, channel: str) -> None:
+        """After a compaction no session of the channel has what it was given any more."""
+        from pipimem import traces
+
+        sessions = {r["session"] for r in traces.rows(self._traces) if r.get("session") and r.get("channel") == channel}
+        for session in sorted(sessions):
+            traces.keep(self._traces, {"id": "", "session": session, "channel": channel, "cleared": True})
 
     def _lifecycle(self, channel: str) -> Lifecycle:
         from pipimem.lifecycle import Lifecycle
@@ -725,10 +787,14 @@ class Memory:
         found = self.workspace.channel(channel)
         return Briefing(self.workspace, found, self.today(), user_allowed=self._user_allowed(channel)).retained()
 
-    def propose(self, channel: str, transcript: Transcript, jobs: Sequence[str] = JOBS) -> Plan:
-        """What the offline updater would change in `channel` after `transcript`; writes nothing.
+    def propose(
+        self, channel: str, transcript: Transcript, jobs: Sequence[str] = JOBS, *,
+        models: Sequence[str] | None = None,
+    ) -> Plan:  # fmt: skip
+        """What should change in `channel` after `transcript`; writes nothing, and holds no lock while a model thinks.
 
-        Of the jobs, `extract` gives MEMORY, HISTORY and proposals, `refresh` gives SESSION.
+        Of the jobs, `extract` gives MEMORY, HISTORY and proposals, `refresh` gives SESSION. `models` are asked in
+        order (None: those of the settings; empty: none); where none helps, the rules do, and `origin` says so.
         """
         from pipimem import update
         from pipimem.update.plan import new_run
@@ -745,7 +811,18 @@ class Memory:
             trial_days=config["update.trial_days"], patterns=tuple(config["safety.patterns"]),
             allow=tuple(config["safety.allow"]), templates=self._templates(found),
         )  # fmt: skip
-        return update.propose(transcript, setting, jobs)
+        return update.propose(transcript, setting, jobs, self._models(models), float(config["update.timeout"]))
+
+    def _models(self, names: Sequence[str] | None) -> list[Provider]:
+        """The providers of the models named, or of the settings'. Raises `Usage` for a name that is none."""
+        config = self.workspace.config
+        asked = list(config["update.models"]) if names is None else list(names)
+        if not asked:
+            return []
+        from pipimem import llm
+
+        settings = llm.Settings(servers=config["llm.servers"], scripted=names is not None)
+        return [llm.provider(name, settings) for name in asked]
 
     def _language(self, path: str) -> str:
         """The language new headings of a file are written in: its own where it shows, else the workspace's."""
@@ -902,6 +979,7 @@ class Memory:
             "applied": [{"op": o.op, "id": o.id or o.target, "path": o.path} for o in done],
             "proposed": [{"id": o.op.id, "reason": o.reason} for o in plan.proposed],
             "rejected": [{"op": o.op.op, "reason": o.reason} for o in plan.rejected],
+            "tokens": plan.tokens, "fell": list(plan.fell),
         }  # fmt: skip
         try:
             append_private(self.workspace.private("state", "runs.jsonl"), json.dumps(row, ensure_ascii=False))

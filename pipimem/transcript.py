@@ -20,6 +20,8 @@ class Message:
     """One message: `ref` (`engine:session#message`), role (user, assistant or tool), speaker's name or "", text.
 
     `time` is ISO 8601 with its zone, "" where the host gave none. `files` and `commands` are what a tool call named.
+    `id` is the message's id as the host gives it (`L` and the line's number where it gives none); `at` is where the
+    record stands in its source: a byte offset in the (unpacked) file, a row number in a database, -1 if unknown.
     """
 
     ref: str
@@ -29,21 +31,58 @@ class Message:
     time: str = ""
     files: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    id: str = ""
+    at: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A finished stretch of conversation and what was left out of it, by reason."""
+    """A finished stretch of conversation and what was left out of it, by reason.
+
+    What follows `skipped` is provenance, as far as the host says it: title, working folder, first and last time of a
+    message, the session it came from, its `kind` ("" for an ordinary conversation), tool calls and failed ones, the
+    digest of the source (of the session's rows in a database), and `facts` such as platform, chat, chat_type, agent.
+    """
 
     engine: str
     session: str
     messages: tuple[Message, ...]
     skipped: dict[str, int] = field(default_factory=dict)
+    title: str = ""
+    cwd: str = ""
+    first: str = ""
+    last: str = ""
+    parent: str = ""
+    kind: str = ""
+    calls: int = 0
+    errors: int = 0
+    digest: str = ""
+    facts: dict[str, str] = field(default_factory=dict)
 
     @property
     def ref(self) -> str:
         """`engine:session`, the name of the whole conversation."""
         return f"{self.engine}:{self.session}"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation in a source, as a listing shows it without reading it whole.
+
+    `kind` is "" for an ordinary conversation, else why it is left alone unless named (`sub-agent`, `cron`, `archived`,
+    …); `messages` is the host's own count, -1 where it keeps none.
+    """
+
+    engine: str
+    id: str
+    title: str = ""
+    cwd: str = ""
+    first: str = ""
+    last: str = ""
+    parent: str = ""
+    kind: str = ""
+    messages: int = -1
+    facts: dict[str, str] = field(default_factory=dict)
 
 
 def reference(engine: str, session: str, message: str) -> str:

@@ -35,7 +35,7 @@ PAGES = [ROOT / n for n in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SEC
 RUNNABLE = [p for p in PAGES if "```console\n" in p.read_text(encoding="utf-8")]
 WRITE = bool(os.environ.get("WRITE_DOCS"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-GENERATED = re.compile(r"(?<=<!-- generated: )(\w[\w ]*)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+GENERATED = re.compile(r"(?<=<!-- generated: )(\w[\w -]*?)( -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 ID = re.compile(r"\b(?:r-\d{8}-[0-9a-f]{6}|m-[0-9a-f]{8}|[0-9a-f]{10})\b")
 CHAT = "\n".join(
     json.dumps({"role": "user", "name": name, "content": text, "timestamp": "2026-11-26T10:02:00+00:00"})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipimem.errors import Unreadable, Usage
-from pipimem.importers import importers, load
+from pipimem.importers import codex, hermes, importer, importers, load
 from tests.conftest import SAMPLE, case
 
 
@@ -34,6 +34,54 @@ def test_a_claude_session_gives_talk_only_and_counts_the_rest(tmp_path: Path) ->
     assert bad == {"not JSON": 2, "not a record": 1, "half a line": 1}
     assert "thinking" in found.skipped
     assert not any("not for the notes" in m.text for m in found.messages)
+
+
+def test_a_session_imported_again_adds_nothing_and_a_grown_one_its_new_message(tmp_path: Path) -> None:
+    data = case("G53-claude.jsonl")
+    row = {"type": "user", "uuid": "6", "sessionId": "s-53", "timestamp": "2026-03-03T10:01:00Z",
+           "message": {"role": "user", "content": "谢谢"}}  # fmt: skip
+    first, second = load(saved(tmp_path, data)), load(saved(tmp_path, data))
+    third = load(saved(tmp_path, data + b"\n" + json.dumps(row, ensure_ascii=False).encode() + b"\n"))
+    keys = [{(m.ref, m.role) for m in t.messages} for t in (first, second, third)]
+    assert (first.messages, first.digest) == (second.messages, second.digest)
+    assert first.digest != third.digest
+    assert keys[1] - keys[0] == set()
+    assert keys[2] - keys[0] == {("claude:s-53#6", "user")}
+    assert third.messages[: len(first.messages)] == first.messages
+    for imported in (first, second):
+        assert sum(imported.skipped[k] for k in ("not JSON", "not a record", "half a line")) == 4
+
+
+def test_a_codex_rollout_gives_its_two_messages_and_counts_its_tool_call(tmp_path: Path) -> None:
+    found = codex.read(saved(tmp_path, case("G54-codex.jsonl")))
+    assert [(m.role, m.text) for m in found.messages] == [
+        ("user", "请把重试间隔改成 1、4、16 秒"),
+        ("assistant", "改好了：1、4、16 秒。"),
+    ]
+    assert (found.calls, found.errors) == (1, 0)
+    assert found.messages[1].commands == ("sed -n 1,5p retry.toml",)
+    assert found.skipped["type world_state"] == 1
+    assert found.skipped["system or developer text"] == 1
+    assert found.skipped["tool output"] == 1
+    said = "".join(m.text for m in found.messages)
+    assert not any(word in said for word in ("SYSTEM", "permissions", "intervals"))
+
+
+def test_a_hermes_export_reads_content_in_every_shape_in_its_order(tmp_path: Path) -> None:
+    found = hermes.read(saved(tmp_path, case("G55-hermes.jsonl")))
+    assert [(m.id, m.role, m.text, m.time) for m in found.messages] == [
+        ("1", "user", "明早几点浇水？", "2026-03-01T09:00:00.250Z"),
+        ("4", "assistant", "5 点有雨，改到 9 点。", "2026-03-01T09:00:03.500Z"),
+    ]
+    assert (found.title, found.calls) == ("浇水计划", 1)
+    assert found.skipped["tool output"] == 1
+    assert not any("None" in m.text or "rain_mm" in m.text for m in found.messages)
+    assert found.facts == {"platform": "telegram"}
+
+
+def test_a_message_that_is_an_object_gives_its_text(tmp_path: Path) -> None:
+    row = {"id": "h", "source": "cli", "messages": [{"id": 1, "role": "user", "content": {"text": "对象"}}]}
+    assert [m.text for m in hermes.read(saved(tmp_path, json.dumps(row))).messages] == ["对象"]
 
 
 def test_the_blocks_of_one_assistant_message_are_one_message_with_its_files() -> None:
@@ -112,4 +160,10 @@ def test_a_missing_file_and_an_unknown_format_are_different_errors(tmp_path: Pat
 
 def test_importers_are_found_by_entry_point_the_plain_one_last() -> None:
     names = [i.__name__.rpartition(".")[2] for i in importers()]  # type: ignore[attr-defined]
-    assert names == ["claude", "jsonl"]
+    assert names == ["chatgpt", "claude", "codex", "hermes", "openclaw", "pi", "pipiclaw", "jsonl"]
+
+
+def test_an_importer_is_found_by_its_name_and_an_unknown_one_names_the_near_ones() -> None:
+    assert importer("claude").detects("x.jsonl", b'{"type":"user","sessionId":"s","uuid":"u","message":{}}')
+    with pytest.raises(Usage, match=r"no importer 'claud'.*claude"):
+        importer("claud")

@@ -1,27 +1,26 @@
 """Foreign transcripts → `Transcript`. Each format is one module, found by the entry point group `pipimem.importers`.
 
-An importer has `detects(path, head)` (the file's first 64 kB) and `read(path)`; it opens read-only, counts what it
-skips by reason, and never fails on a bad line.
+An importer opens read-only, counts what it skips by reason, and never fails on a bad line. A session that is left
+alone by default (a sub-agent's, an archived one: its `kind` says why) is read when it is named.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import stat
 from typing import TYPE_CHECKING, Protocol
 
-from pipimem.errors import Unreadable, Usage
+from pipimem.errors import NotFound, Usage
+from pipimem.importers.draft import count as count
+from pipimem.importers.reading import head
+from pipimem.text import nearest, plural, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pipimem.transcript import Transcript
+    from pipimem.transcript import Session, Transcript
 
 GROUP = "pipimem.importers"
-HEAD = 64 * 1024
-BROKEN = ("not JSON", "half a line", "too long", "not a record", "not a message")
-LINE_LIMIT = 8 * 1024 * 1024
+BROKEN = ("not JSON", "half a line", "too long", "not a record", "not a message", "damaged compression")
+LISTED = 10
 
 
 class Importer(Protocol):
@@ -30,29 +29,40 @@ class Importer(Protocol):
     def detects(self, path: str, head: bytes) -> bool:
         """Whether the file, by its first 64 kB, is of this format."""
 
-    def read(self, path: str) -> Transcript:
-        """The conversation in the file."""
+    def places(self, environ: Mapping[str, str]) -> list[str]:
+        """Where the host keeps its transcripts (folders or files), whether or not they are there."""
+
+    def files(self, root: str, skipped: dict[str, int]) -> Iterator[str]:
+        """The transcripts below a folder, oldest names first; what is passed over is counted in `skipped`."""
+
+    def sessions(self, path: str) -> list[Session]:
+        """The conversations in a file, in its order, without reading it whole where that can be avoided."""
+
+    def read(self, path: str, session: str = "") -> Transcript:
+        """One conversation of the file: its only one, or the one named.
+
+        Raises `NotFound` for a session it does not hold, `Usage` where several could be meant, `Unreadable`.
+        """
 
 
-def load(path: str) -> Transcript:
-    """The transcript in the file `path`, its format found by looking at it.
+def load(path: str, session: str = "") -> Transcript:
+    """The transcript in the file `path`, its format found by looking at it; of several sessions the one named.
 
-    Raises `Unreadable` for a file that cannot be read and `Usage` for one no importer knows.
+    Raises `Unreadable` for a file that cannot be read and `Usage` for one no importer knows or that holds several
+    sessions (it says which).
     """
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
-    except OSError as error:
-        reason = (error.strerror or "unknown error").lower()
-        raise Unreadable(f"The transcript '{path}' cannot be read: {reason}.", "Check the path.") from None
-    for importer in importers():
-        if importer.detects(path, head):
-            return importer.read(path)
+    return recognised(path, importers()).read(path, session)
+
+
+def recognised(path: str, among: Iterable[Importer]) -> Importer:
+    """The first importer that knows the file. Raises `Unreadable`, or `Usage` where none does."""
+    start = head(path)
+    for importer in among:
+        if importer.detects(path, start):
+            return importer
     raise Usage(
-        f"The transcript '{os.path.basename(path)}' is of no known format.",
-        "Give a Claude Code session or JSON lines with role and content.",
+        f"The transcript '{path.rpartition('/')[2]}' is of no known format.",
+        "Give a session of a known host, or JSON lines with role and content.",
     )
 
 
@@ -64,28 +74,76 @@ def importers() -> list[Importer]:
     return [point.load() for point in found]
 
 
-def lines(path: str, skipped: dict[str, int]) -> Iterator[tuple[int, object]]:
-    """Each line's number and JSON value, streamed; bad, cut and over-long lines are counted in `skipped`."""
-    import json
+def importer(name: str) -> Importer:
+    """The importer of that name. Raises `Usage` with the known names."""
+    from importlib.metadata import entry_points
 
-    with open(path, "rb") as file:
-        number = 0
-        while raw := file.readline(LINE_LIMIT + 1):
-            number += 1
-            if len(raw) > LINE_LIMIT:
-                count(skipped, "too long")
-                while raw and not raw.endswith(b"\n"):
-                    raw = file.readline(LINE_LIMIT)
-                continue
-            text = raw.removeprefix(b"\xef\xbb\xbf").strip()
-            if not text:
-                continue
-            try:
-                yield number, json.loads(text.decode("utf-8", "replace"))
-            except (ValueError, RecursionError):
-                count(skipped, "not JSON" if raw.endswith(b"\n") else "half a line")
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in found:
+        close = ", ".join(nearest(name, found)) or ", ".join(sorted(found))
+        raise Usage(f"There is no importer '{printable(name)}'.", f"Known: {close}.")
+    loaded: Importer = found[name].load()
+    return loaded
 
 
-def count(skipped: dict[str, int], reason: str) -> None:
-    """One more thing skipped for `reason`."""
-    skipped[reason] = skipped.get(reason, 0) + 1
+def each(importer: Importer, path: str, skipped: dict[str, int]) -> Iterator[Transcript]:
+    """Every conversation of a file that is not left alone, in as few passes as its format allows.
+
+    An importer whose files hold many conversations has an `each(path, skipped)` of its own.
+    What belongs to no conversation (broken lines of an export, sessions left alone) is counted in `skipped`.
+    """
+    many = getattr(importer, "each", None)
+    if many is not None:
+        yield from many(path, skipped)
+        return
+    for session in importer.sessions(path):
+        if session.kind:
+            count(skipped, session.kind)
+        else:
+            yield importer.read(path, session.id)
+
+
+def without_repeats(transcripts: Iterable[Transcript]) -> Iterator[Transcript]:
+    """Each transcript without the messages an earlier one of the same host holds under the same id.
+
+    Resumed and forked sessions copy what was said before into a new file. Give them oldest first. Messages without a
+    time, and ids made from line numbers, say nothing across files and are never compared.
+    """
+    from dataclasses import replace
+
+    seen: set[tuple[str, str, str]] = set()
+    for transcript in transcripts:
+        keys = [(transcript.engine, m.id, f"{m.role} {m.time}") for m in transcript.messages]
+        pairs = zip(transcript.messages, keys, strict=True)
+        fresh = [m for m, key in pairs if key not in seen or not m.time or _by_line(m.id)]
+        skipped = dict(transcript.skipped)
+        if len(fresh) < len(keys):
+            skipped["in an earlier session"] = len(keys) - len(fresh)
+        seen.update(keys)
+        yield replace(transcript, messages=tuple(fresh), skipped=skipped)
+
+
+def chosen(path: str, sessions: Sequence[Session], session: str) -> Session:
+    """The session named, else the only one that is not left alone. Raises `NotFound` or `Usage` with their names."""
+    found = [s for s in sessions if s.id == session] if session else [s for s in sessions if not s.kind]
+    if len(found) == 1 or (session and found):
+        return found[0]
+    name = path.rpartition("/")[2]
+    if session:
+        raise missing(path, session)
+    if not sessions:
+        raise NotFound(f"The file '{name}' holds no session.")
+    listed = found or list(sessions)
+    names = ", ".join(f"'{printable(s.id, 80)}'" + (f" ({s.kind})" if s.kind else "") for s in listed[:LISTED])
+    more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
+    raise Usage(f"The file '{name}' holds {plural(len(listed), 'session')}: {names}{more}.", "Name one of them.")
+
+
+def missing(path: str, session: str) -> NotFound:
+    """That the file does not hold the session."""
+    name = path.rpartition("/")[2]
+    return NotFound(f"The file '{name}' holds no session '{printable(session)}'.", "Name one it holds.")
+
+
+def _by_line(identity: str) -> bool:
+    return identity[:1] == "L" and identity[1:].isdigit()

@@ -3,34 +3,71 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from pipimem.importers import count, lines
+from pipimem.importers import missing
+from pipimem.importers.draft import Draft, moment, span
+from pipimem.importers.reading import BOM, Lines, ends, walk
 from pipimem.text import scrub
-from pipimem.transcript import ROLES, Message, Transcript, content_text, reference, without_own_blocks
+from pipimem.transcript import ROLES, Session, Transcript, content_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ENDINGS = (".jsonl", ".jsonl.zst", ".ndjson")
+TIMES = ("timestamp", "time", "created_at", "date")
 
 
 def detects(path: str, head: bytes) -> bool:
     """Whether the first line is an object with a role and content."""
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]
+    first = head.removeprefix(BOM).lstrip().split(b"\n", 1)[0]
     return first.startswith(b"{") and b'"role"' in first and (b'"content"' in first or b'"text"' in first)
 
 
-def read(path: str) -> Transcript:
+def places(environ: Mapping[str, str]) -> list[str]:
+    """Nowhere: no host keeps plain lines in a place of its own."""
+    return []
+
+
+def files(root: str, skipped: dict[str, int]) -> Iterator[str]:
+    """The files of JSON lines below a folder."""
+    return (path for path in walk(root, skipped) if path.endswith(ENDINGS))
+
+
+def sessions(path: str) -> list[Session]:
+    """The one conversation, named after the file."""
+    first, last = span(moment(_time(row)) for row in ends(path))
+    return [Session("jsonl", _name(path), first=first, last=last)]
+
+
+def read(path: str, session: str = "") -> Transcript:
     """The messages of users and assistants; other roles are counted as skipped."""
-    skipped: dict[str, int] = {}
-    session = os.path.splitext(os.path.basename(path))[0]
-    messages = []
-    for number, row in lines(path, skipped):
+    if session not in ("", _name(path)):
+        raise missing(path, session)
+    draft = Draft("jsonl", _name(path))
+    source = Lines(path, draft.skipped)
+    for number, at, row in source:
         if not isinstance(row, dict):
-            count(skipped, "not a message")
+            draft.skip("not a message")
             continue
         role = ROLES.get(str(row.get("role", "")).lower(), "")
-        text = without_own_blocks(scrub(content_text(row.get("content", row.get("text")))))
-        if not role or not text:
-            count(skipped, f"role {row.get('role')}" if not role else "no text")
+        if not role:
+            draft.skip(f"role {row.get('role')}")
             continue
-        identity = str(row.get("id") or f"L{number}")
-        time = str(row.get("timestamp") or row.get("time") or "")
-        name = scrub(str(row.get("name") or ""))
-        messages.append(Message(reference("jsonl", session, identity), role, text, name, time))
-    return Transcript("jsonl", session, tuple(messages), skipped)
+        identity = row.get("id")
+        identity = str(identity) if isinstance(identity, str | int) and str(identity).strip() else f"L{number}"
+        text = content_text(row.get("content", row.get("text")))
+        said = draft.add(role, text, identity, _time(row), at)
+        if said:
+            said.name = scrub(row["name"]) if isinstance(row.get("name"), str) else ""
+            draft.called(said, row.get("tool_calls"))
+    return draft.done(source.digest)
+
+
+def _time(row: Mapping[str, object]) -> object:
+    return next((row[k] for k in TIMES if row.get(k)), "")
+
+
+def _name(path: str) -> str:
+    name = os.path.basename(path).removesuffix(".zst")
+    return os.path.splitext(name)[0]

@@ -1,25 +1,26 @@
 """Turns and documents → a plan: the window, the jobs, the guards. Pure: nothing here writes a file.
 
-`plan` owns operations and their text, `window` what may be looked at, `offline` the rules, `guards` the checks,
-`dates` relative days. `propose` puts them in order; memory.py applies.
+`plan` owns operations, `window` what may be looked at, `rules` and `asked` the extraction without and with a model,
+`guards` the checks, `merge` the files' new text. `propose` puts them in order; memory.py applies.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import TYPE_CHECKING
 
 from pipimem import markdown
-from pipimem.index.words import fold
-from pipimem.text import clip, decode, has_han, one_line
+from pipimem.text import clip, decode, one_line
 from pipimem.transcript import Message, Transcript
 from pipimem.update import dates, guards, offline, review
 from pipimem.update.plan import Op, Outcome, Plan, new_id
-from pipimem.update.window import MESSAGE_LIMIT, bounded, sentences, too_long
+from pipimem.update.window import MESSAGE_LIMIT, bounded, too_long
+
+if TYPE_CHECKING:
+    from pipimem.llm import Provider
 
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "decision": ("Decisions", "决定", "决策"),
@@ -32,14 +33,7 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
 LESSONS = ("failure", "correction", "insight", "convention", "tool-quirk", "lesson")
 KINDS = (*(k for k in HEADINGS if k != "lesson"), *LESSONS)
 SESSION_LIMIT, ITEM_LIMIT = 12, 300
-MAX_ADDS = 40
-DURABLE, TRIAL = 0.90, 0.85
 TITLES = ("decision", "failure", "correction", "constraint", "fact")
-SUPERSEDED_SHARE, SUPERSEDED_LEAD = 0.5, 0.1
-FIRST_PERSON = re.compile(r"\b(?:I|I['’](?:m|ll|d|ve)|my|mine)\b|我(?!们)")
-COMMON = frozenset(
-    "the and for are not was were has have with from that this now into then than its our your their will".split()
-)
 SESSION_PLACES = {
     "open-loop": "Next Steps",
     "correction": "Errors & Corrections",
@@ -78,6 +72,22 @@ class Setting:
         return self.templates.get(self.path(name), b"") if data is None else data
 
 
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What a window comes to: operations to write, to propose, and left out, each with the reason.
+
+    `origin` is `offline` or the model whose reply it is ("" where none gave one); `tokens` what models were paid,
+    `fell` what each of them failed with.
+    """
+
+    ops: tuple[Op, ...] = ()
+    proposed: tuple[Outcome, ...] = ()
+    rejected: tuple[Outcome, ...] = ()
+    origin: str = "offline"
+    tokens: int = 0
+    fell: tuple[str, ...] = ()
+
+
 def heading_for(kind: str, parsed: markdown.Parsed, language: str) -> str:
     """The section an entry of that kind belongs to: one the file has, else the usual name in its language."""
     names = HEADINGS["lesson" if kind in LESSONS else kind if kind in HEADINGS else "fact"]
@@ -94,142 +104,54 @@ def fresh_id(taken: Callable[[str], bool]) -> str:
     return identity
 
 
-def propose(transcript: Transcript, setting: Setting, jobs: Sequence[str] = ("extract", "refresh")) -> Plan:
-    """What the offline rules would change in the channel after this conversation.
+def propose(
+    transcript: Transcript, setting: Setting, jobs: Sequence[str] = ("extract", "refresh"),
+    models: Sequence[Provider] = (), timeout: float = 60.0,
+) -> Plan:  # fmt: skip
+    """What should change in the channel after this conversation, by the models in order, else by rules.
 
-    The job `extract` gives MEMORY, a HISTORY block and proposals; `refresh` gives SESSION.
+    The job `extract` gives MEMORY, a HISTORY block and proposals; `refresh` gives SESSION. `origin` names the model
+    whose reply it is, or `offline`; nothing of a reply is in the plan that the guards did not let through.
     """
     window = bounded(transcript)
-    items = [s for m in window for s in sentences(m, setting.patterns, setting.allow)]
-    findings = offline.find(items)
-    ops: list[Op] = []
-    proposed: list[Outcome] = []
-    rejected = [_too_long(m, setting) for m in transcript.messages if too_long(m)]
-    memory = markdown.parse(setting.text("MEMORY.md"))
-    known = [e.text for e in memory.entries]
-    for found in findings.memory:
-        op = _memory_op(found, memory, setting)
-        reason, refuse = _judge(op, found, known, setting, adds=len(ops))
-        if not reason:
-            ops.append(op)
-            known.append(op.text)
-        else:
-            (rejected if refuse else proposed).append(Outcome(op, reason))
-    for found in findings.forget if "extract" in jobs else ():
-        op = Op(
-            "forget",
-            setting.path("MEMORY.md"),
-            found.text,
-            facts=_facts(found, setting),
-            reason=found.rule.name,
-        )
-        if guards.duplicate(op.text, setting.waiting):
-            rejected.append(Outcome(op, "it waits for review already"))
-        else:
-            proposed.append(Outcome(op, "forgetting is for a person to confirm"))
-    adds = tuple(ops)
-    if "extract" not in jobs:
-        ops, proposed, rejected = [], [], []
-    if "refresh" in jobs:
-        ops += _session_ops(transcript, window, adds, setting)
+    rejected = [_too_long(m, setting) for m in transcript.messages if too_long(m)] if "extract" in jobs else []
+    found = _extracted(window, setting, models if "extract" in jobs else (), timeout)
+    made: list[Op] = []
     if "extract" in jobs:
-        ops += _history_ops(transcript, window, adds, setting)
-    ops += [
-        review.proposal(outcome, f"{setting.run}-{number}", setting.channel, setting.today)
-        for number, outcome in enumerate(proposed, 1)
-    ]
-    paths = dict.fromkeys(op.path for op in ops)
+        made += [*found.ops, *_history_ops(transcript, window, found.ops, setting)]
+        made += [
+            review.proposal(outcome, f"{setting.run}-{number}", setting.channel, setting.today)
+            for number, outcome in enumerate(found.proposed, 1)
+        ]
+        rejected += found.rejected
+    if "refresh" in jobs:
+        made += _session_ops(transcript, window, found.ops, setting)
+    paths = dict.fromkeys(op.path for op in made)
     return Plan(
-        run=setting.run, channel=setting.channel, origin="offline", actor="updater", ops=tuple(ops),
-        base={path: setting.read(path) for path in paths}, templates=setting.templates, proposed=tuple(proposed),
-        rejected=tuple(rejected), source=transcript.ref,
+        run=setting.run, channel=setting.channel, origin=found.origin, actor="updater", ops=tuple(made),
+        base={path: setting.read(path) for path in paths}, templates=setting.templates,
+        proposed=found.proposed if "extract" in jobs else (), rejected=tuple(rejected), source=transcript.ref,
+        tokens=found.tokens, fell=found.fell,
     )  # fmt: skip
+
+
+def _extracted(window: Sequence[Message], setting: Setting, models: Sequence[Provider], timeout: float) -> Extracted:
+    """What a model makes of the window, or where none gives a usable reply, the rules."""
+    from pipimem.update import rules
+
+    if not models or not window:
+        return rules.extract(window, setting)
+    from pipimem.update import asked
+
+    found = asked.extract(models, window, setting, timeout=timeout)
+    if found.origin:
+        return found
+    return replace(rules.extract(window, setting), tokens=found.tokens, fell=found.fell)
 
 
 def _too_long(message: Message, setting: Setting) -> Outcome:
     op = Op("add", setting.path("MEMORY.md"), facts={"src": message.ref})
     return Outcome(op, f"the message '{message.ref}' has {len(message.text):,} characters, more than {MESSAGE_LIMIT:,}")
-
-
-def _facts(found: offline.Found, setting: Setting) -> dict[str, str]:
-    stamp = dates.when(found.sentence.message.time)
-    return {
-        "kind": found.kind,
-        "since": (stamp.date() if stamp else setting.today).isoformat(),
-        "src": found.sentence.message.ref,
-        "conf": f"{found.confidence:.2f}",
-        "by": "updater",
-    }
-
-
-def _memory_op(found: offline.Found, memory: markdown.Parsed, setting: Setting) -> Op:
-    message = found.sentence.message
-    stamp = dates.when(message.time)
-    text = dates.resolve(found.text, stamp.date()) if stamp else found.text
-    facts = _facts(found, setting)
-    if found.kind == "correction" and (old := superseded(text, memory.entries)):
-        facts["supersedes"] = old
-    if found.confidence < DURABLE:
-        facts["trial"] = (setting.today + timedelta(setting.trial_days)).isoformat()
-    heading = heading_for(found.kind, memory, setting.language)
-    return Op(
-        "add", setting.path("MEMORY.md"), _attributed(text, message, setting), heading, fresh_id(setting.taken),
-        facts=facts, reason=found.rule.name,
-    )  # fmt: skip
-
-
-def superseded(text: str, entries: Sequence[markdown.Entry]) -> str:
-    """The id of the one entry a correction replaces, "" when that is not certain.
-
-    Certain: at least half of the old entry's units (Latin words, Han pairs) stand in the correction, and no other
-    entry has nearly as many. An entry a person typed has no id of its own and is never replaced.
-    """
-    said = units(text)
-    shares = sorted(
-        ((len(said & units(e.text)) / max(4, len(units(e.text))), e.id) for e in entries if e.id),
-        reverse=True,
-    )
-    if not shares or shares[0][0] < SUPERSEDED_SHARE:
-        return ""
-    return "" if len(shares) > 1 and shares[1][0] > shares[0][0] - SUPERSEDED_LEAD else shares[0][1]
-
-
-def units(text: str) -> set[str]:
-    """The content of a text for overlap: folded Latin words of three or more letters and pairs of Han characters."""
-    folded = fold(text)
-    pairs = {a + b for a, b in itertools.pairwise(folded) if a >= "\u3400" and b >= "\u3400" and (a + b).isalpha()}
-    return pairs | set(re.findall(r"[a-z][a-z0-9_.-]{2,}", folded)) - COMMON
-
-
-def _attributed(text: str, message: Message, setting: Setting) -> str:
-    """In a group an "I" needs its name, else nobody can tell later who said it."""
-    if setting.kind != "group" or not message.name or not FIRST_PERSON.search(text):
-        return text
-    return f"{message.name}{'：' if has_han(text) else ': '}{text}"
-
-
-def _judge(op: Op, found: offline.Found, known: Sequence[str], setting: Setting, *, adds: int) -> tuple[str, bool]:
-    """Why an operation is not simply applied ("" when it is), and whether it is refused rather than proposed."""
-    message = found.sentence.message
-    if "[redacted:" in op.text:
-        return "it held a secret", True
-    if guards.forgotten(setting.tombstones, setting.key, op.text, [message.ref]):
-        return "it was forgotten before", True
-    if guards.forgotten(setting.rejections, setting.key, op.text, []):
-        return "a person rejected it before", True
-    if guards.duplicate(op.text, known):
-        return "the memory says so already", True
-    if guards.duplicate(op.text, setting.waiting):
-        return "it waits for review already", True
-    if reason := guards.unsafe(op.text, setting.patterns, setting.allow):
-        return reason, False
-    if setting.kind == "group" and message.role == "user" and not message.name:
-        return "nobody knows who said it", False
-    if setting.kind == "group" and not dates.when(message.time) and "明天" in op.text:
-        return "a relative day without a date", False
-    if adds >= MAX_ADDS:
-        return f"more than {MAX_ADDS} entries in one run", False
-    return "", False
 
 
 def _session_ops(transcript: Transcript, window: Sequence[Message], adds: Sequence[Op], setting: Setting) -> list[Op]:

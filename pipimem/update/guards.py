@@ -1,6 +1,8 @@
 """What stands between a wanted operation and a file: pure checks, each with the reason people read.
 
-A guard never edits a text; it lets an operation through, turns it into a proposal, or refuses it.
+A guard never invents a text: it lets an operation through, turns it into a proposal, or refuses it; a deletion that a
+contradiction called for becomes a replacement in the speaker's own words. What a text may say is what its evidence
+says: the messages and entries it cites, with their relative days as dates.
 """
 
 from __future__ import annotations
@@ -8,14 +10,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pipimem import safety
 from pipimem.index.words import fold
 from pipimem.text import encode, keyed_digest
+from pipimem.update import dates
+from pipimem.update.grounds import NOT, NUMBER, Evidence, ungrounded, units
+
+if TYPE_CHECKING:
+    from pipimem.markdown import Entry
+    from pipimem.transcript import Message
+    from pipimem.update.plan import Op
 
 NEAR = 0.85
 PLAIN = re.compile(r"[\W_]+")
-NUMBER = re.compile(r"\d+(?:[.:/-]\d+)*")
+VALUES = re.compile(r"[周期拜][一二三四五六日天]|[零一二两三四五六七八九十百千]{1,5}(?=[点号日月年天小个分秒万])")
 
 
 def plain(text: str) -> str:
@@ -24,17 +35,25 @@ def plain(text: str) -> str:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two entries say the same: equal when plain, or nearly so with the same numbers.
+    """Whether two entries say the same: equal when plain, or nearly so with the same numbers and denials.
 
-    Nearly: character triples shared by at least 0.85 of their union. A different number is a different fact.
+    Nearly: character triples shared by at least 0.85 of their union. A different number or weekday is a different
+    fact, and so is one with "not".
     """
     a, b = plain(one), plain(other)
     if a == b:
         return True
-    if NUMBER.findall(one) != NUMBER.findall(other) or min(len(a), len(b)) < 8:
+    if min(len(a), len(b)) < 8 or NUMBER.findall(one) != NUMBER.findall(other):
+        return False
+    if bool(NOT.search(one)) != bool(NOT.search(other)):
         return False
     left, right = _triples(a), _triples(b)
-    return len(left & right) >= NEAR * len(left | right)
+    return len(left & right) >= NEAR * len(left | right) and _same_values(one, other)
+
+
+def _same_values(one: str, other: str) -> bool:
+    """Whether weekdays and Han numerals are the same, in the same order."""
+    return VALUES.findall(fold(one)) == VALUES.findall(fold(other))
 
 
 def _triples(text: str) -> set[str]:
@@ -57,20 +76,226 @@ def unsafe(text: str, patterns: Sequence[str] = (), allow: Sequence[str] = ()) -
     return ", ".join(reasons[v] for v in verdict.split(",") if v)
 
 
+FORGOTTEN_SHARE, SIGNATURE_LEAST = 0.8, 3
+
+
 def tombstone(key: bytes, identity: str, text: str, sources: Sequence[str]) -> str:
-    """The line that remembers a forgotten entry without its text: id, keyed digest, source messages."""
-    row = {"id": identity, "digest": keyed_digest(key, encode(plain(text))), "sources": list(sources)}
+    """The line that remembers a forgotten entry without its text: id, keyed digest and signature, source messages."""
+    row = {
+        "id": identity, "digest": keyed_digest(key, encode(plain(text))), "signature": sorted(signature(key, text)),
+        "sources": list(sources),
+    }  # fmt: skip
     return json.dumps(row, ensure_ascii=False, sort_keys=True)
 
 
+def signature(key: bytes, text: str) -> set[str]:
+    """Keyed digests (8 hex characters) of the folded words, numbers and Han pairs of `text`; empty without a key."""
+    return {keyed_digest(key, encode(unit))[:8] for unit in units(text)} if key else set()
+
+
 def forgotten(lines: Iterable[str], key: bytes, text: str, sources: Sequence[str]) -> bool:
-    """Whether a candidate was forgotten before: the same words, or the same source message."""
+    """Whether a candidate was forgotten before: the same words, at least 0.8 of them, or the same source message.
+
+    The share is of the smaller of both signatures; one of fewer than three units counts only when it is equal. Lines
+    without a signature (older ones) are compared by digest. Without the key only sources count.
+    """
     mark = keyed_digest(key, encode(plain(text))) if key else ""
+    mine = signature(key, text)
+    return any(_buried(row, mark, mine, sources) for row in _rows(lines))
+
+
+def _rows(lines: Iterable[str]) -> Iterable[dict[str, object]]:
     for line in lines:
         try:
             row = json.loads(line)
-            if (mark and row["digest"] == mark) or set(row["sources"]) & set(sources):
-                return True
-        except (ValueError, KeyError, TypeError):
+        except ValueError:
             continue
-    return False
+        if isinstance(row, dict):
+            yield row
+
+
+def _buried(row: dict[str, object], mark: str, mine: set[str], sources: Sequence[str]) -> bool:
+    named, signs = row.get("sources"), row.get("signature")
+    if (mark and row.get("digest") == mark) or (isinstance(named, list) and set(map(str, named)) & set(sources)):
+        return True
+    theirs = set(map(str, signs)) if isinstance(signs, list) else set()
+    least = min(len(mine), len(theirs))
+    return least >= SIGNATURE_LEAST and len(mine & theirs) >= FORGOTTEN_SHARE * least
+
+
+# Who said it, and what it does to the memory
+
+ASSISTANTS_KINDS = ("failure", "lesson", "tool-quirk", "insight")
+REMOVED_SHARE = 0.2
+ASKED_TO_FORGET = re.compile(
+    r"\b(?:forget|don['’]t remember|do not remember|delete|remove|erase)\b"
+    r"|忘掉|忘记|忘了|别再记|不用再记|不要再记|删掉|删除|去掉",
+    re.IGNORECASE,
+)
+
+
+def unsure_voice(cited: Sequence[Message], kind: str, *, group: bool) -> str:
+    """Why what was cited is not enough for more than a proposal: tool or page text, a voice without a name in a group,
+    the assistant's own words (but for what broke and why). "" where a person said it.
+    """
+    people = [m for m in cited if m.role == "user"]
+    if any(m.name or not group for m in people):
+        return ""
+    if people:
+        return "nobody knows who said it"
+    if any(m.role == "assistant" for m in cited) and not any(m.role == "tool" for m in cited):
+        return "" if kind in ASSISTANTS_KINDS else "only the assistant said it"
+    return "only a tool or a page said it"
+
+
+def in_place_of_removal(op: Op, entry: Entry, cited: Sequence[Message]) -> Op | None:
+    """The replacement a contradiction calls for where `op` would delete: what a person said instead, word for word.
+
+    None where somebody asked to forget, or nothing that was cited speaks of the entry: then a person decides.
+    """
+    for message in cited:
+        shared = units(message.text) & units(entry.text)
+        if message.role != "user" or not shared or len(message.text) > 300 or ASKED_TO_FORGET.search(message.text):
+            continue
+        stamp = dates.when(message.time)
+        text = " ".join(message.text.split()).rstrip("。. ")
+        text = dates.anchored(text, stamp.date()) if stamp else text
+        if stamp or not dates.relative(text):
+            kind = op.kind or entry.facts.get("kind", "") or "correction"
+            facts = {**op.facts, "kind": kind, "supersedes": op.target}
+            return replace(op, op="supersede", text=text, facts=facts, reason="what was said in its place")
+    return None
+
+
+def removes_too_much(ops: Sequence[Op], entries: Sequence[Entry]) -> bool:
+    """Whether a run's removals come to more than a fifth of the entries, or of their characters; one is always allowed.
+
+    A shorter replacement counts with the characters that are lost.
+    """
+    old = {e.id: len(e.text) for e in entries if e.id}
+    gone = {op.target for op in ops if op.op in ("forget", "invalidate") and op.target in old}
+    shrunk = {op.target: old[op.target] - len(op.text) for op in ops if op.op == "supersede" and op.target in old}
+    losses = [old[identity] for identity in gone] + [n for n in shrunk.values() if n > 0]
+    lost, total = sum(losses), sum(len(e.text) for e in entries)
+    if len(losses) <= 1:
+        return False
+    return len(gone) > max(1, REMOVED_SHARE * len(entries)) or lost > REMOVED_SHARE * total
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an operation is held against: the memory's entries, what was recalled into the talk, what waits in review,
+    what was forgotten (`tombstones`, `key`), the kind of channel, and the scanner's own patterns.
+    """
+
+    entries: Sequence[Entry] = ()
+    recalled: Sequence[str] = ()
+    waiting: Sequence[str] = ()
+    tombstones: Sequence[str] = ()
+    key: bytes = b""
+    group: bool = False
+    patterns: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of an operation: `write`, `review` or `refuse`, and why ("" when it is simply written).
+
+    `op` is the operation to go on with: the one given, or the replacement that took a deletion's place.
+    """
+
+    outcome: str
+    reason: str
+    op: Op
+
+
+def check(op: Op, cited: Sequence[Message], known: Known, also: Sequence[str] = ()) -> Verdict:
+    """The verdict on one operation (add, supersede, invalidate, forget) of a reply, by the messages it cites.
+
+    `also` holds the texts of the entries it cites, where a job may rest on entries (promotion).
+
+    Pure; the order of the checks is fixed: what may never be written first, what a person must see after it.
+    """
+    targets = {e.id: e for e in known.entries if e.id}
+    if op.op != "add" and op.target not in targets:
+        return Verdict("refuse", f"there is no entry '{op.target}'", op)
+    if not cited:
+        return Verdict("refuse", "it cites no message", op)
+    if op.op in ("forget", "invalidate"):
+        return _check_removal(op, targets[op.target], cited, known)
+    op = _dated(op, cited)
+    if reason := _never(op, cited, known, also):
+        return Verdict("refuse", reason, op)
+    reason = unsure_voice(cited, op.kind, group=known.group)
+    reason = unsafe(op.text, known.patterns, known.allow) or reason or _persons(op, targets)
+    return Verdict("review" if reason else "write", reason, op)
+
+
+def _dated(op: Op, cited: Sequence[Message]) -> Op:
+    """Relative days as dates, counted from the last cited message a person wrote."""
+    stamps = [stamp for m in cited if m.role == "user" and (stamp := dates.when(m.time))]
+    if not stamps:
+        return op
+    return replace(op, text=dates.anchored(op.text, stamps[-1].date(), coming=op.kind == "open-loop"))
+
+
+def _check_removal(op: Op, entry: Entry, cited: Sequence[Message], known: Known) -> Verdict:
+    instead = in_place_of_removal(op, entry, cited)
+    if instead is None:
+        return Verdict("review", "nothing stands in its place", op)
+    return check(instead, cited, known)
+
+
+def _persons(op: Op, targets: dict[str, Entry]) -> str:
+    by = targets[op.target].facts.get("by", "") if op.op == "supersede" else ""
+    return "a person wrote the entry" if by == "person" else ""
+
+
+def _never(op: Op, cited: Sequence[Message], known: Known, also: Sequence[str]) -> str:
+    """Why the text of an operation may not be written at all."""
+    text = op.text
+    others = [e.text for e in known.entries if e.id != op.target or op.op != "supersede"]
+    verdict = safety.verdict(text, known.patterns, known.allow)
+    if "secret" in verdict or "[redacted:" in text:
+        return "it held a secret"
+    if "hidden" in verdict:
+        return "it holds hidden characters"
+    if forgotten(known.tombstones, known.key, text, [m.ref for m in cited]):
+        return "it was forgotten before"
+    if duplicate(text, [*others, *(e.text for e in known.entries)]):
+        return "the memory says so already"
+    if duplicate(text, known.recalled):
+        return "it repeats what was recalled"
+    if duplicate(text, known.waiting):
+        return "it waits for review already"
+    return ungrounded(text, Evidence(tuple(cited), tuple(also))) or _undated(text)
+
+
+def _undated(text: str) -> str:
+    """A relative day may stand only beside the day it was said."""
+    return "a relative day without a date" if dates.relative(text) and not re.search(r"\d{4}-\d\d-\d\d", text) else ""
+
+
+def check_run(wanted: Sequence[tuple[Op, Sequence[Message]]], known: Known) -> list[Verdict]:
+    """The verdicts on all operations of one reply, in order: each by itself, then what they come to together.
+
+    A text said twice in one reply is written once; where the removals come to more than a fifth, all of them wait.
+    """
+    verdicts: list[Verdict] = []
+    written: list[str] = []
+    for op, cited in wanted:
+        verdict = check(op, cited, known)
+        if verdict.outcome == "write" and duplicate(verdict.op.text, written):
+            verdict = Verdict("refuse", "the same reply says so already", op)
+        if verdict.outcome == "write":
+            written.append(verdict.op.text)
+        verdicts.append(verdict)
+    if not removes_too_much([op for op, _ in wanted], known.entries):
+        return verdicts
+    return [_held(v, op) for v, (op, _) in zip(verdicts, wanted, strict=True)]
+
+
+def _held(verdict: Verdict, op: Op) -> Verdict:
+    takes = op.op in ("forget", "invalidate", "supersede") and verdict.outcome != "refuse"
+    return Verdict("review", "the run would remove more than a fifth of the memory", op) if takes else verdict

@@ -49,7 +49,8 @@ class Outcome:
 class Plan:
     """All operations of one run. `origin` says where they come from: person, offline, or a model's name.
 
-    `base` holds the bytes each file had when the plan was made; `templates` the text a missing file starts with.
+    `base` holds the bytes each file had when the plan was made; `templates` the text a missing file starts with;
+    `tokens` what models were paid for it, and `fell` what each of them failed with.
     """
 
     run: str
@@ -62,6 +63,8 @@ class Plan:
     proposed: tuple[Outcome, ...] = ()
     rejected: tuple[Outcome, ...] = ()
     source: str = ""
+    tokens: int = 0
+    fell: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:

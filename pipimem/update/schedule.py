@@ -1,6 +1,6 @@
-"""When a job is due: gates that need no model, each refusal with its name, and the record of when a job last ran.
+"""When a job is due: gates that need no model, each refusal with its name.
 
-The intervals and thresholds are pipiclaw's (`maintenance-gates.ts`, `maintenance-tuning.ts`), whose users lived with them.
+The intervals and thresholds are pipiclaw's (its maintenance gates and tuning), whose users lived with them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ HISTORY_CHARACTERS, HISTORY_BLOCKS = 8000, 5
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the gates look at in one channel: turns and tool calls the job has not worked on, the last turn's time, sizes
-    in characters, dated blocks, and when each job last ended well or failed.
+    """What the gates look at in one channel: turns and tool calls the job has not worked on, the last turn's time.
+
+    Also sizes in characters, dated blocks, and when each job last ended well or failed.
     """
 
     turns: int = 0

@@ -15,7 +15,10 @@ from pipimem.transcript import Message, Transcript
 FENCE = re.compile(r"(?ms)^[ \t]*(```+|~~~+).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)")
 QUOTE = re.compile(r"(?m)^[ \t]*>.*$")
 URL_PAGE = re.compile(r"(?is)\A\s*(?:fwd:|转发|网页|引用|quoted?:|from the (?:page|site|web))")
-SPLIT = re.compile(r"(?<=[。！？!?；])|(?<=[.])(?=\s+[A-Z\"'(`])|\n+")
+SPLIT = re.compile(
+    r"(?<=[。！？!?；])|(?<=[.])(?=\s+[A-Z\"'(`])|\n+"
+    r"|(?<=[a-z0-9)]{2}\.)(?<!\bvs\.)(?<!\betc\.)(?<!\bapprox\.)(?<!\bincl\.)(?<!\bst\.)(?=\s+[a-z])"
+)  # people who type fast begin a sentence small
 WINDOW_LIMIT = 200_000
 MESSAGE_LIMIT = 50_000
 

@@ -1,0 +1,75 @@
+"""The extraction job without a model: what the offline rules find, as guarded operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from pipimem import markdown
+from pipimem.transcript import Message
+from pipimem.update import Extracted, Setting, dates, fresh_id, guards, heading_for, offline
+from pipimem.update.plan import Op, Outcome
+
+MAX_ADDS = 40
+DURABLE = 0.90
+"""Confidence from which what a rule found is durable; below, it goes on trial."""
+
+
+def extract(window: Sequence[Message], setting: Setting) -> Extracted:
+    """What the rules would write to MEMORY, propose, and leave out, each with the reason."""
+    memory = markdown.parse(setting.text("MEMORY.md"))
+    group = setting.kind == "group"
+    findings = offline.read(window, memory.entries, group=group, patterns=setting.patterns, allow=setting.allow)
+    ops: list[Op] = []
+    proposed: list[Outcome] = []
+    rejected = [Outcome(_add(found, memory, setting), reason) for found, reason in findings.left]
+    for found in findings.memory:
+        op = _add(found, memory, setting)
+        if reason := _refused(op, found, setting):
+            rejected.append(Outcome(op, reason))
+        elif found.hold or len(ops) >= MAX_ADDS:
+            proposed.append(Outcome(op, found.hold or f"more than {MAX_ADDS} entries in one run"))
+        else:
+            ops.append(op)
+    for found in findings.forget:
+        op = _op("forget", found, setting)
+        if guards.duplicate(op.text, setting.waiting):
+            rejected.append(Outcome(op, "it waits for review already"))
+        else:
+            proposed.append(Outcome(op, found.hold))
+    return Extracted(tuple(ops), tuple(proposed), tuple(rejected))
+
+
+def _refused(op: Op, found: offline.Found, setting: Setting) -> str:
+    if guards.forgotten(
+        setting.tombstones, setting.key, op.text, [m.ref for m in (found.sentence.message, *found.cites)]
+    ):
+        return "it was forgotten before"
+    if guards.forgotten(setting.rejections, setting.key, op.text, []):
+        return "a person rejected it before"
+    return "it waits for review already" if guards.duplicate(op.text, setting.waiting) else ""
+
+
+def _op(name: str, found: offline.Found, setting: Setting) -> Op:
+    message = found.sentence.message
+    stamp = dates.when(message.time)
+    facts = {
+        "kind": found.kind,
+        "since": (stamp.date() if stamp else setting.today).isoformat(),
+        "src": message.ref,
+        "conf": f"{found.confidence:.2f}",
+        "by": "updater",
+    }
+    target = found.target if name != "add" else ""
+    return Op(name, setting.path("MEMORY.md"), found.text, target=target, facts=facts, reason=found.rule.name)
+
+
+def _add(found: offline.Found, memory: markdown.Parsed, setting: Setting) -> Op:
+    plain = _op("add", found, setting)
+    facts = dict(plain.facts)
+    if found.target:
+        facts["supersedes"] = found.target
+    if found.confidence < DURABLE:
+        facts["trial"] = (setting.today + timedelta(setting.trial_days)).isoformat()
+    heading = heading_for(found.kind, memory, setting.language)
+    return Op("add", plain.path, plain.text, heading, fresh_id(setting.taken), facts=facts, reason=plain.reason)

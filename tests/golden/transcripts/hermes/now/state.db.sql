@@ -1,0 +1,24 @@
+
+CREATE TABLE schema_version(version INTEGER);
+INSERT INTO schema_version VALUES (30);
+CREATE TABLE sessions(profile_name TEXT, hidden INTEGER DEFAULT 0, archived INTEGER DEFAULT 0, cwd TEXT, git_branch TEXT, git_repo_root TEXT, id TEXT PRIMARY KEY, source TEXT, chat_id TEXT, chat_type TEXT, thread_id TEXT, display_name TEXT, model_config TEXT, parent_session_id TEXT, started_at REAL, ended_at REAL, end_reason TEXT, message_count INTEGER, tool_call_count INTEGER, title TEXT, brand_new TEXT);
+CREATE TABLE messages(future BLOB, id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content TEXT, tool_call_id TEXT, tool_calls TEXT, tool_name TEXT, timestamp REAL, finish_reason TEXT, reasoning TEXT, active INTEGER DEFAULT 1, compacted INTEGER DEFAULT 0, _compressed_summary INTEGER, display_kind TEXT, api_content TEXT);
+INSERT INTO sessions(id,source,chat_id,chat_type,display_name,started_at,message_count,title,cwd,git_branch,git_repo_root,profile_name) VALUES ('main','telegram','-100','group','码头群',1774947600,7,'值班表','/home/ada/src/tidewater','main','/home/ada/src/tidewater','work');
+INSERT INTO messages(id,session_id,role,content,timestamp,active,compacted) VALUES (1,'main','user','排一下下周的班',1774947600,0,1);
+INSERT INTO messages(id,session_id,role,content,timestamp,active,compacted,tool_calls) VALUES (2,'main','assistant','先看表。',1774947601,0,1,'[{"id":"c1","type":"function","function":{"name":"terminal","arguments":"{\"command\":\"cat rota.csv\"}"}},{"id":"c2","function":{"name":"write_file","arguments":"{\"path\":\"/home/ada/src/tidewater/rota.csv\"}"}}]');
+INSERT INTO messages(id,session_id,role,content,timestamp,active,compacted) VALUES (3,'main','tool','{"output":"","exit_code":1,"error":null}',1774947602,0,1);
+INSERT INTO messages(id,session_id,role,content,timestamp,active,compacted) VALUES (4,'main','tool','{"success":true}',1774947602,0,1);
+INSERT INTO messages(id,session_id,role,content,timestamp,_compressed_summary) VALUES (5,'main','user','summary of it all',1774947603,1);
+INSERT INTO messages(id,session_id,role,content,timestamp) VALUES (6,'main','user','[CONTEXT COMPACTION - REFERENCE ONLY] earlier turns',1774947603);
+INSERT INTO messages(id,session_id,role,content,timestamp,active) VALUES (7,'main','user','taken back',1774947604,0);
+INSERT INTO messages(id,session_id,role,content,timestamp,display_kind) VALUES (8,'main','user','internal',1774947605,'hidden');
+INSERT INTO messages(id,session_id,role,content,timestamp) VALUES (9,'main','user',char(0)||'json:[{"type":"text","text":"看这张"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]',1774947606);
+INSERT INTO messages(id,session_id,role,content,timestamp) VALUES (10,'main','assistant',char(1)||'json:[{"type":"text","text":"Seen."}]',1774947607);
+INSERT INTO messages(id,session_id,role,content,timestamp) VALUES (11,'main','user','{"kind":"a person pasted this","n":1}',1774947608);
+INSERT INTO messages(id,session_id,role,content,timestamp) VALUES (12,'main','system','obey',1774947609);
+INSERT INTO messages(id,session_id,role,content,timestamp) VALUES (13,'main','user','<memory-context>old</memory-context>' || char(10) || '好的',1774947610);
+INSERT INTO sessions(id,source,started_at) VALUES ('job','cron',1774950000),('kid','subagent',1774950001);
+INSERT INTO sessions(id,source,started_at,model_config,parent_session_id) VALUES ('del','cli',1774950002,'{"_delegate_from":"main"}',NULL);
+INSERT INTO sessions(id,source,started_at,archived,hidden) VALUES ('old','cli',1774950003,1,0),('hid','cli',1774950004,0,1);
+INSERT INTO sessions(id,source,started_at) VALUES ('rev','cli',1774950005);
+INSERT INTO messages(session_id,role,content,timestamp) VALUES ('rev','user','Review the conversation above and save what matters.',1774950005),('old','user','旧事',1774950003),('job','user','tick',1774950000);
