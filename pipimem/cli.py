@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipimem.workspace import Change
 
 INTERRUPTED = 130
+JOBS = ("all", "refresh", "extract", "condense", "fold")
 REVIEW_ACTIONS = {"list": 0, "show": 1, "accept": 1, "reject": 1, "apply": 0}
 SKILL_ACTIONS = ("list", "show", "add", "edit", "remove")
 LAYERS = "identity standing memory user note skill session history archive".split()
@@ -653,6 +654,7 @@ def _update_arguments(parser: Parser) -> None:
     which.add_argument("--offline", action="store_true", help="rules only, no model")
     which.add_argument("--model", metavar="NAME", help="ask this one, such as ollama:qwen3 (else update.models)")
     parser.add_argument("--session", default="", metavar="ID", help="which session, of a file that holds several")
+    parser.add_argument("--job", choices=JOBS, default="all", help="all: extract and refresh")
     _dry_run(parser)
 
 
@@ -669,7 +671,12 @@ def _update(options: Namespace) -> int:
             listed = ", ".join(f"{n} {reason}" for reason, n in unread.items())
             print(f"pipimem: lines of the transcript that could not be read: {listed}.", file=sys.stderr)
         models = [] if options.offline else [options.model] if options.model else None
-        plan = memory.propose(options.channel, transcript, models=models)
+        jobs = ["extract", "refresh"] if options.job == "all" else [options.job]
+        tidy = options.job in ("condense", "fold")
+        if tidy:
+            plan = memory.tidy(options.channel, options.job)
+        else:
+            plan = memory.propose(options.channel, transcript, jobs, models=models)
         if options.model and plan.origin == "offline" and plan.fell:
             why = plan.fell[-1].rstrip(".")
             raise ModelFailed(f"The model '{options.model}' gave no usable reply: {why}.", "Nothing was changed.")
@@ -678,7 +685,7 @@ def _update(options: Namespace) -> int:
         if options.dry_run:
             return _report(options, memory, plan, memory.preview(plan), None)
         applied = memory.apply(plan)
-        if window is not None:
+        if window is not None and options.job == "all":
             memory.learned(options.channel, window)
         return _report(options, memory, applied.plan, applied.changes, applied)
 

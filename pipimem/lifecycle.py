@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pipimem.workspace import Channel, Workspace
 
 TALK = ("refresh", "extract")
+TIDY = ("condense", "fold")
 HOWS = ("done", "failed")
 
 
@@ -49,6 +50,9 @@ class Updater(Protocol):
     def propose(self, channel: str, transcript: Transcript, jobs: Sequence[str]) -> Plan:
         """What the jobs would change; writes nothing."""
 
+    def tidy(self, channel: str, job: str) -> Plan:
+        """What making a file shorter would change; writes nothing."""
+
     def apply(self, plan: Plan) -> Applied:
         """Writes, commits and indexes a plan."""
 
@@ -63,14 +67,18 @@ class Lifecycle:
         self._now = now
         self._turns = Turns(workspace, channel.id)
 
-    def boundary(self, transcript: Transcript | None, jobs: Sequence[str] = TALK) -> list[Step]:
-        """Runs the jobs in order now, whether due or not: before a compaction, or at a new session."""
-        return [self._run(job, transcript) for job in jobs]
+    def boundary(self, transcript: Transcript | None) -> list[Step]:
+        """Runs the jobs now, before a compaction or at a new session; files are made shorter where they are long."""
+        steps = [self._run(job, transcript) for job in TALK]
+        for job in TIDY:
+            long = not schedule.too_short(job, self.state(job))
+            steps.append(self._run(job, None) if long else Step(job, False, "threshold-not-met"))
+        return steps
 
     def maintain(self) -> list[Step]:
         """Runs what is due; each job that is not says why."""
         steps = []
-        for job in TALK:
+        for job in (*TALK, *TIDY):
             why = schedule.skip(job, self.state(job), self._now)
             steps.append(Step(job, False, why) if why else self._run(job, None))
         return steps
@@ -90,7 +98,8 @@ class Lifecycle:
 
     def _run(self, job: str, transcript: Transcript | None) -> Step:
         """One job on a transcript, or on the recorded turns it has not worked on yet."""
-        window = None if transcript is not None else self._turns.since(self._turns.cursor(job))
+        talk = job in TALK and transcript is None
+        window = self._turns.since(self._turns.cursor(job)) if talk else None
         if window is not None and not window.transcript.messages:
             return Step(job, False, "no-new-turns")
         try:
@@ -102,10 +111,13 @@ class Lifecycle:
         return step
 
     def _update(self, job: str, transcript: Transcript | None) -> Step:
-        assert transcript is not None
-        plan = self._updater.propose(self._channel.id, transcript, [job])
+        if job in TIDY:
+            plan = self._updater.tidy(self._channel.id, job)
+        else:
+            assert transcript is not None
+            plan = self._updater.propose(self._channel.id, transcript, [job])
         if not plan.ops:
-            return Step(job, True, "nothing to change")
+            return Step(job, True, plan.rejected[0].reason if plan.rejected else "nothing to change")
         return Step(job, True, run=self._updater.apply(plan).run)
 
     def _ended(self, job: str, window: Window | None) -> None:

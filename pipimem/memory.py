@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pipimem.standing import Standing
     from pipimem.transcript import Transcript
     from pipimem.turns import Recorded, Window
+    from pipimem.update import Setting
     from pipimem.update.merge import Merged
     from pipimem.update.plan import Applied, Op, Plan
     from pipimem.update.review import Proposal
@@ -476,6 +477,8 @@ class Memory:
 
     def promote(self, ref: str) -> Applied:
         """Moves an entry of a channel to the shared MEMORY.md, under the same id; only ever by a person."""
+        from dataclasses import replace
+
         from pipimem import markdown, update
         from pipimem.update.plan import Op
 
@@ -492,7 +495,7 @@ class Memory:
             Op("add", "MEMORY.md", hit.text, heading, own, facts=facts, reason="promoted"),
             Op("invalidate", hit.path, target=hit.ref, reason="moved to the shared memory"),
         ]
-        return self.apply(self._plan(hit.channel, ops, templates, "person"), whole=True)
+        return self.apply(replace(self._plan(hit.channel, ops, templates, "person"), whole=True))
 
     def _entry_facts(self, ref: str) -> tuple[Hit, dict[str, str]]:
         """An entry with what its comment says."""
@@ -797,13 +800,21 @@ class Memory:
         order (None: those of the settings; empty: none); where none helps, the rules do, and `origin` says so.
         """
         from pipimem import update
+
+        setting = self._setting(self.workspace.channel(channel))
+        timeout = float(self.workspace.config["update.timeout"])
+        return update.propose(transcript, setting, jobs, self._models(models), timeout)
+
+    def _setting(self, found: Channel) -> Setting:
+        """What the updater needs to know of a channel and the moment."""
+        from pipimem import update
         from pipimem.update.plan import new_run
 
-        found, config, now = self.workspace.channel(channel), self.workspace.config, self.now()
+        config, now = self.workspace.config, self.now()
         self.workspace.trust()
         key_file = self.workspace.private("state", "key")
         language = self._language(f"{found.path}/MEMORY.md")
-        setting = update.Setting(
+        return update.Setting(
             channel=found.id, kind=found.kind, folder=found.path, language=language, today=now.date(),
             run=new_run(now.date().isoformat()), read=self.workspace.read, taken=self._taken,
             key=self._key() if os.path.exists(key_file) else b"", tombstones=self._stones(TOMBSTONES),
@@ -811,7 +822,12 @@ class Memory:
             trial_days=config["update.trial_days"], patterns=tuple(config["safety.patterns"]),
             allow=tuple(config["safety.allow"]), templates=self._templates(found),
         )  # fmt: skip
-        return update.propose(transcript, setting, jobs, self._models(models), float(config["update.timeout"]))
+
+    def tidy(self, channel: str, job: str) -> Plan:
+        """What `condense` (MEMORY) or `fold` (HISTORY) would change now, by choosing and never by writing."""
+        from pipimem.update import tidy
+
+        return tidy.plan(job, self._setting(self.workspace.channel(channel)))
 
     def _models(self, names: Sequence[str] | None) -> list[Provider]:
         """The providers of the models named, or of the settings'. Raises `Usage` for a name that is none."""
@@ -921,13 +937,13 @@ class Memory:
 
         return merge(plan, self.workspace.read, self._history.damage).changes
 
-    def apply(self, plan: Plan, *, tombstone: str = "", into: str = TOMBSTONES, whole: bool = False) -> Applied:
+    def apply(self, plan: Plan, *, tombstone: str = "", into: str = TOMBSTONES) -> Applied:
         """Writes a plan: all of its files or none, then commits exactly those, then indexes them.
 
         What a person saved since the plan was made stays: an operation that no longer fits is left out and named, and
         where a machine planned it, it waits in `review/`. Raises `Refused` when nothing could be written, with the
         reason; the files are then as before. `tombstone` is the line a `forget` or a rejection puts on
-        the list `into` with it; with `whole` one refused operation refuses all.
+        the list `into` with it.
         """
         from pipimem.update.plan import Applied, message
 
@@ -935,7 +951,7 @@ class Memory:
         with self.workspace.locks([*plan.paths, *([into] if tombstone else [])]):
             beside = {into: encode("\n".join([*self._stones(into), tombstone]) + "\n")} if tombstone else {}
             with Beside(self.workspace, beside):
-                merged = self._write(plan, whole=whole)
+                merged = self._write(plan)
             plan, made = merged.settled(plan), merged.changes
             words = message(plan, merged.done)
             ticket = self._history.enlist(made, words, beside)
@@ -945,13 +961,13 @@ class Memory:
         self._record(applied, merged.done)
         return applied
 
-    def _write(self, plan: Plan, *, whole: bool) -> Merged:
+    def _write(self, plan: Plan) -> Merged:
         """Merges and writes. An editor takes no lock: what it saves in between is merged anew, a few times."""
         from pipimem.update.merge import merge
 
         for left in reversed(range(WRITE_TRIES)):
             merged = merge(plan, self.workspace.read, self._history.damage)
-            if merged.refused and (whole or not merged.done):
+            if merged.refused and (plan.whole or not merged.done):
                 raise Refused(merged.refused[0].reason, "Nothing was changed.")
             try:
                 self.workspace.write(merged.changes)

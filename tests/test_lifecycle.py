@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipimem.errors import Refused
+from pipimem.lifecycle import Step
 from pipimem.memory import Memory
 from pipimem.transcript import Transcript
 from pipimem.update.plan import Plan
@@ -39,25 +40,32 @@ def dm(make: Callable[..., Memory]) -> Memory:
     return memory
 
 
+def worked(memory: Memory) -> list[Step]:
+    """What `maintain` did with the talk of the channel; files that are still short are another test's."""
+    steps = memory.maintain("dm:ines")["dm:ines"]
+    assert [(s.name, s.done) for s in steps[2:]] == [("condense", False), ("fold", False)]
+    return steps[:2]
+
+
 def entries(memory: Memory) -> list[str]:
     return [h.text for h in memory.search("部署窗口 ship Tuesdays", "dm:ines", layers=["memory"])]
 
 
 def test_recorded_turns_are_worked_up_once_when_they_are_due(dm: Memory) -> None:
-    assert [(s.name, s.reason) for s in dm.maintain()["dm:ines"]] == [
+    assert [(s.name, s.reason) for s in worked(dm)] == [
         ("refresh", "no-new-turns"),
         ("extract", "no-new-turns"),
     ]
     spoke(dm, *SAID)
-    steps = dm.maintain("dm:ines")["dm:ines"]
+    steps = worked(dm)
     assert [(s.name, s.done) for s in steps] == [("refresh", True), ("extract", True)]
     assert sorted(entries(dm)) == ["We decided to ship on Tuesdays", "部署窗口是周四晚上"]
-    assert all(s.reason in ("interval-not-elapsed", "no-new-turns") for s in dm.maintain()["dm:ines"])
+    assert all(s.reason in ("interval-not-elapsed", "no-new-turns") for s in worked(dm))
 
 
 def test_talk_that_goes_on_is_not_extracted_yet_but_the_session_is_refreshed(dm: Memory) -> None:
     spoke(dm, *SAID, minutes=1)
-    assert [(s.name, s.done, s.reason) for s in dm.maintain()["dm:ines"]] == [
+    assert [(s.name, s.done, s.reason) for s in worked(dm)] == [
         ("refresh", True, ""),
         ("extract", False, "not-idle-yet"),
     ]
@@ -86,7 +94,8 @@ def test_each_combination_of_failing_steps_keeps_the_session_and_is_made_up_for(
     assert "压测脚本".encode() in session
     spoke(dm, *SAID)
     monkeypatch.setattr(dm, "propose", Failing(dm, *failing))
-    steps, kept = dm.before_compact("dm:ines")
+    done, kept = dm.before_compact("dm:ines")
+    steps = done[:2]
     assert {s.name for s in steps if not s.done} == set(failing)
     assert all("disk is full" in s.reason for s in steps if not s.done)
     assert "压测脚本" in kept.text
@@ -103,15 +112,15 @@ def test_a_job_that_failed_waits_half_an_hour(dm: Memory, monkeypatch: pytest.Mo
     monkeypatch.setattr(dm, "propose", Failing(dm, "extract"))
     dm.maintain()
     monkeypatch.undo()
-    assert [(s.name, s.reason) for s in dm.maintain()["dm:ines"]][1] == ("extract", "backoff-active")
+    assert [(s.name, s.reason) for s in worked(dm)][1] == ("extract", "backoff-active")
     later = dm.now() + timedelta(minutes=31)
     monkeypatch.setattr(dm, "now", lambda: later)
-    assert [(s.name, s.done) for s in dm.maintain()["dm:ines"]][1] == ("extract", True)
+    assert [(s.name, s.done) for s in worked(dm)][1] == ("extract", True)
 
 
 def test_a_new_session_starts_with_what_was_just_learned(dm: Memory) -> None:
     steps, given = dm.new_session("dm:ines", talk(*SAID))
-    assert all(s.done for s in steps)
+    assert [s.done for s in steps] == [True, True, False, False]
     assert "部署窗口是周四晚上" in given.text
     assert (dm.workspace.read("channels/dm%3Aines/SESSION.md") or b"").startswith(b"# Session")
 
@@ -119,10 +128,10 @@ def test_a_new_session_starts_with_what_was_just_learned(dm: Memory) -> None:
 def test_the_commands_tell_each_step_and_what_is_kept(root: Path, dm: Memory) -> None:
     spoke(dm, *SAID)
     done = run("-w", root, "compact", "--channel", "dm:ines", "--json")
-    assert [(s["name"], s["done"]) for s in done.json["steps"]] == [("refresh", True), ("extract", True)]
+    assert [(s["name"], s["done"]) for s in done.json["steps"]][:2] == [("refresh", True), ("extract", True)]
     assert "部署窗口是周四晚上" in done.json["context"]
     rested = run("-w", root, "maintain", "--json")
-    assert {s["reason"] for s in rested.json["steps"]} <= {"no-new-turns", "interval-not-elapsed"}
+    assert {s["reason"] for s in rested.json["steps"]} <= {"no-new-turns", "interval-not-elapsed", "threshold-not-met"}
     assert "no-new-turns" in run("-w", root, "new-session", "--channel", "dm:ines").err
     assert run("-w", root, "maintain", "--channel", "nowhere").code == 3
 
@@ -133,8 +142,8 @@ def test_a_torn_record_of_runs_only_makes_a_job_run_sooner(dm: Memory, root: Pat
     path = next((root / ".pipimem/state/schedule").glob("*.json"))
     assert set(json.loads(path.read_text())["done"]) == {"refresh", "extract"}
     path.write_text('{"done": {"refr')
-    assert [s.reason for s in dm.maintain()["dm:ines"]] == ["no-new-turns", "no-new-turns"]
+    assert [s.reason for s in worked(dm)] == ["no-new-turns", "no-new-turns"]
     path.write_text('{"done": {"refresh": "yesterday", "extract": 5}, "failed": []}')
     spoke(dm, "and more", "再来一条")
-    assert [s.done for s in dm.maintain()["dm:ines"]] == [True, True]
+    assert [s.done for s in worked(dm)] == [True, True]
     assert datetime.fromisoformat(json.loads(path.read_text())["done"]["extract"])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 
 import pipimem
 from pipimem.errors import Usage
+from pipimem.index.alike import grouped
 from pipimem.index.search import passage_text
 from pipimem.memory import Memory
 from tests.conftest import case, run, run_as_nobody, write
@@ -130,7 +129,9 @@ def test_a_quoted_phrase_stands_above_its_words(make: Callable[..., Memory]) -> 
     assert memory.search('"deploy window on"')[0].path == "memory/b.md"
 
 
-def test_in_a_large_index_rare_words_select_and_the_right_passages_stay_first(make: Callable[..., Memory]) -> None:
+def test_in_a_large_index_rare_words_select_and_the_right_passages_stay_first(
+    make: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
     filler = "".join(f"- the shed of pump {n} is open, 第{n}号水泵在仓库\n" for n in range(3200))
     rare = "".join(f"- the zebra pump number {n} is in the shed, 斑马水泵\n" for n in range(60))
     memory = make({"MEMORY.md": filler + rare + "- the zebra lantern is in the shed, 斑马灯笼\n"})
@@ -144,11 +145,8 @@ def test_in_a_large_index_rare_words_select_and_the_right_passages_stay_first(ma
     ]
     memory.index()
     small = [[hit.text for hit in memory.search(query, limit=1)] for query in queries]
-    path = memory._index.path()
-    memory.close()
-    with closing(sqlite3.connect(path)) as db:  # as if it held that many
-        db.execute("UPDATE meta SET value = '100000' WHERE key = 'passages'")
-        db.commit()
+    for name, value in {"SELECTED": 200, "ENOUGH": 1, "DEPTH": 10}.items():  # as if it held a hundred times as many
+        monkeypatch.setattr(f"pipimem.index.rank.{name}", value)
     large = [[hit.text for hit in memory.search(query, limit=1)] for query in queries]
     assert large == small
     assert large[0] == large[1] == ["the zebra lantern is in the shed, 斑马灯笼"]
@@ -429,3 +427,85 @@ def test_kana_and_hangul_are_found_like_han(make: Callable[..., Memory]) -> None
     )
     assert memory.search("ガーデン", "ops")[0].text.startswith("新しい")
     assert memory.search("열쇠", "ops")[0].text.startswith("정원")
+
+
+# Ranking
+
+
+def test_all_of_a_question_in_a_long_passage_beats_half_of_it_said_twice(make: Callable[..., Memory]) -> None:
+    talk, aside = "Much was said that day about other things. " * 36, "那天还说了许多别的事情。" * 4
+    memory = make(
+        {
+            "memory/a.md": "# A\n\nThe alert router of Halcyon, Halcyon, Halcyon, the alert router.\n",
+            "memory/b.md": f"# B\n\n{talk}Halcyon east: the alert router has port 7.\n",
+            "memory/c.md": "# C\n\n告警路由，鲲鹏计划，鲲鹏计划，告警路由。\n",
+            "memory/d.md": f"# D\n\n{aside}鲲鹏的告警路由，端口七。\n",
+        }
+    )
+    assert memory.search("port of the alert router in Halcyon east")[0].path == "memory/b.md"
+    assert memory.search("鲲鹏的告警路由端口")[0].path == "memory/d.md"
+
+
+def test_an_answer_profits_from_the_question_before_it_and_an_entry_does_not(make: Callable[..., Memory]) -> None:
+    talk = "# Day\n\n## 9:00\n\nWhere do you keep the spare lantern, 备用灯笼?\n\n## 9:01\n\nIn the shed, 仓库里.\n"
+    memory = make(
+        {
+            "memory/2026-11-02.md": talk + "\n## 17:00\n\nLunch in the shed, 仓库里.\n",
+            "MEMORY.md": "# M\n\n- the spare lantern, 备用灯笼\n- the shed, 仓库里\n",
+        }
+    )
+    for query in ("spare lantern shed", "备用灯笼 仓库"):
+        hits = {(hit.path, hit.line): hit for hit in memory.search(query)}
+        answer, lunch = hits["memory/2026-11-02.md", 9], hits["memory/2026-11-02.md", 13]
+        assert answer.signals["neighbours"] > lunch.signals["neighbours"] > 0
+        assert answer.score > lunch.score
+        assert all(hit.signals["neighbours"] == 0 for (path, _), hit in hits.items() if path == "MEMORY.md")
+
+
+def test_two_common_words_that_are_rare_together_select(
+    make: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [f"- Jolene {name} came by, 乔琳和{zh}来过\n" for name, zh in [("Brandt", "白兰")] * 60]
+    lines += ["- Marit Umarov came by, 马丽和乌马来过\n"] * 60
+    lines += [f"- the pet shop number {n} is open, 宠物店{n}号\n" for n in range(60)]
+    memory = make({"MEMORY.md": "# M\n\n" + "".join(lines) + "- Jolene Umarov keeps a parrot, 乔琳乌马养鹦鹉\n"})
+    monkeypatch.setattr("pipimem.index.rank.SELECTED", 60)
+    monkeypatch.setattr("pipimem.index.rank.DEPTH", 20)
+    assert "parrot" in memory.search("What is the name of Jolene Umarov's pet?", limit=3)[0].text
+    assert "parrot" in memory.search("乔琳乌马的宠物", limit=3)[0].text
+
+
+def test_every_signal_is_a_number_and_explains_the_score(make: Callable[..., Memory]) -> None:
+    memory = make({"memory/a.md": "# Pump\n\nthe red lantern, 红灯笼\n\n# Shed\n\nthe shed\n"})
+    (hit, *_) = memory.search("red lantern 红灯笼 shed")
+    parts = hit.signals
+    assert set(parts) == {"text", "words", "pairs", "near", "covered", "neighbours"}
+    assert 0 < parts["covered"] < 1
+    share = (1 + parts["covered"]) / 2
+    own = (parts["words"] + parts["pairs"] + parts["near"]) * share
+    assert parts["text"] == pytest.approx(own + parts["neighbours"], abs=0.001) == pytest.approx(hit.score, abs=0.001)
+
+
+# What says nearly the same
+
+
+def test_near_duplicates_are_grouped_under_the_best_and_none_is_lost(make: Callable[..., Memory]) -> None:
+    memory = make(
+        {
+            "memory/a.md": "# A\n\nThe deploy window of the pump service is Thursday evening at 20:00.\n",
+            "memory/b.md": "# B\n\nThe deploy window of the pump service is **Thursday** evening, at 20:00!\n",
+            "memory/c.md": "# C\n\nNobody deploys the pump on Friday; the window is closed then.\n",
+            "memory/d.md": "# D\n\n水泵服务的部署窗口是周四晚上八点。\n",
+            "memory/e.md": "# E\n\n水泵服務的部署窗口是週四晚上八點\n",
+        }
+    )
+    for query, alike in (
+        ("deploy window pump", {"memory/a.md", "memory/b.md"}),
+        ("部署窗口", {"memory/d.md", "memory/e.md"}),
+    ):
+        hits = memory.search(query)
+        groups = grouped(hits)
+        assert sorted(h.path for g in groups for h in g) == sorted(h.path for h in hits)
+        assert [g[0] for g in groups] == [h for h in hits if h in [g[0] for g in groups]]
+        assert alike in [{h.path for h in g} for g in groups]
+    assert grouped([]) == []

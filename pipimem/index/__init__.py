@@ -14,6 +14,7 @@ from pipimem.errors import Refused, Unreadable
 from pipimem.index import schema, words
 from pipimem.index.fresh import EMPTY_ALARM, emptied, look
 from pipimem.index.place import MEMORY, Place
+from pipimem.index.rank import Known
 from pipimem.index.schema import sqlite3
 from pipimem.index.search import Hit, Scope, by_ref, frequencies, search, without_words
 
@@ -77,10 +78,12 @@ class Index:
         self._said: set[str] = set()
         self._looks: dict[tuple[str, ...] | None, tuple[float, bool, Skipped]] = {}
         self._dictionary: Cutter | None = None
+        self._known = Known()
 
     def close(self) -> None:
         """Lets go of the file and of the last look; the next ask opens it again."""
         self._looks.clear()
+        self._known = Known()
         self._forget_dictionary()
         if self._db is not None:
             self._db.close()
@@ -117,7 +120,7 @@ class Index:
 
         def ask(db: sqlite3.Connection) -> Found:
             query = self._query(text, db)
-            hits, wrong = search(db, self._read, query, scope, limit)
+            hits, wrong = search(db, self._read, query, scope, limit, self._known)
             if evidence and hits:
                 from pipimem.index.evidence import weigh
 
@@ -148,7 +151,7 @@ class Index:
             notes = db.execute("SELECT path, note FROM documents WHERE note <> '' ORDER BY path").fetchall()
             unsafe = db.execute(
                 "SELECT d.path || ':' || p.line, p.verdict || ': never recalled on its own' FROM passages p"
-                " JOIN documents d ON d.id = p.document WHERE p.verdict <> '' ORDER BY 1"
+                f" JOIN documents d ON d.id = p.id >> {schema.PASSAGE_BITS} WHERE p.verdict <> '' ORDER BY 1"
             )
             return (dict(counts.fetchall()), notes + unsafe.fetchall()), []
 
@@ -356,6 +359,7 @@ class Index:
         if self._at != MEMORY and self._db is not None:
             self._db.close()
             self._db = None
+        self._known = Known()
         try:
             self.skipped = self._write(scan, Wish(channels, again=again), SHORT_PATIENCE).skipped
         except (Unreadable, Refused):

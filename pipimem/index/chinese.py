@@ -339,20 +339,18 @@ def _dict_txt() -> str:
 
 def _read(path: str) -> tuple[int, list[tuple[str, int, int]]]:
     """The sum of all frequencies in a `dict.txt`, and its Chinese words, sorted, as rows of the database."""
-    frequencies: dict[str, int] = {}
-    longest: dict[str, int] = {}
-    total = 0
+    import re
+
     with open(path, encoding="utf-8") as file:
-        for line in file:
-            word, count, *_ = line.split(" ")
-            total += int(count)
-            if _is_chinese(word):
-                frequencies[word] = int(count)
-                if len(word) > _REACH:
-                    beginning = word[:_REACH]
-                    frequencies.setdefault(beginning, 0)
-                    longest[beginning] = max(len(word), longest.get(beginning, 0))
-    return total, [(word, count, longest.get(word, 0)) for word, count in sorted(frequencies.items())]
+        text = file.read()
+    total = sum(map(int, re.findall("(?m)^[^ ]+ ([0-9]+)", text)))
+    frequencies = {word: int(count) for word, count in re.findall("(?m)^([\u4e00-\u9fd5]+) ([0-9]+)", text)}
+    longest: dict[str, int] = {}
+    for word in [word for word in frequencies if len(word) > _REACH]:
+        beginning = word[:_REACH]
+        frequencies.setdefault(beginning, 0)
+        longest[beginning] = max(len(word), longest.get(beginning, 0))
+    return total, [(word, frequencies[word], longest.get(word, 0)) for word in sorted(frequencies)]
 
 
 def _fill(path: str, total: int, rows: list[tuple[str, int, int]]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from pipimem.index import words
+from pipimem.index.stems import stems
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +80,6 @@ def stem(word: str) -> str:
 
 def _passages(db: sqlite3.Connection, word: str) -> int:
     """In how many passages a word stands, counted to a thousand."""
-    quoted = word.replace('"', '""')
     sql = "SELECT count(*) FROM (SELECT 1 FROM f WHERE f MATCH ? LIMIT ?)"
-    return int(db.execute(sql, (f'{{heading body}} : "{quoted}"', COUNTED)).fetchone()[0])
+    match = f"{{heading body}} : {words.quoted(stems([word])[0])}"
+    return int(db.execute(sql, (match, COUNTED)).fetchone()[0])

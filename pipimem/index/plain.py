@@ -77,7 +77,7 @@ class Files:
             *shown, supersedes, _, verdict = columns
             hit = Hit((document.path, document.channel, document.layer, *shown, verdict, False))
             hit.text = passage_text(data[hit.start : hit.end], entry=bool(hit.entry))
-            yield hit, supersedes, heading
+            yield hit, supersedes, " ".join(heading)
 
 
 def uncut(runs: Sequence[str]) -> list[list[str]]:

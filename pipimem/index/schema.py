@@ -19,24 +19,38 @@ else:
         import sqlite3
 
 APPLICATION = 0x70694D65
-FORMAT = 2
+FORMAT = 3
+CHANNEL_BITS, PASSAGE_BITS = 20, 24
+"""A document's id is its channel's number and, in so many bits, its own; a passage's row is its document's id and, in
+so many bits, its number (a file of 50 MB has fewer). So a channel is one range of rows; the shared layer is number 0.
+"""
+
+TITLE = "|"
+"""What parts a heading's own words from those of the headings above it; no word holds it."""
+
 TABLES = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents(
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, channel TEXT NOT NULL, layer TEXT NOT NULL,
-  stamp TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, note TEXT NOT NULL);
+  stamp TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, note TEXT NOT NULL,
+  passages INTEGER NOT NULL, length INTEGER NOT NULL);
+CREATE INDEX documents_channel ON documents(channel);
+CREATE INDEX documents_archive ON documents(layer) WHERE layer = 'archive';
+CREATE TABLE heads(id INTEGER PRIMARY KEY, trail TEXT NOT NULL, words TEXT NOT NULL, runs TEXT NOT NULL);
 CREATE TABLE passages(
-  id INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents(id) ON DELETE CASCADE,
-  start INTEGER NOT NULL, end INTEGER NOT NULL, line INTEGER NOT NULL, trail TEXT NOT NULL,
+  id INTEGER PRIMARY KEY, start INTEGER NOT NULL, end INTEGER NOT NULL, line INTEGER NOT NULL,
   ref TEXT NOT NULL, entry INTEGER NOT NULL, kind TEXT NOT NULL, since TEXT NOT NULL, until TEXT NOT NULL,
   trial TEXT NOT NULL, author TEXT NOT NULL, conf REAL NOT NULL, supersedes TEXT NOT NULL,
   digest TEXT NOT NULL, verdict TEXT NOT NULL);
-CREATE INDEX passages_document ON passages(document);
-CREATE INDEX passages_ref ON passages(ref);
+CREATE TABLE texts(
+  id INTEGER PRIMARY KEY, head INTEGER NOT NULL, alone INTEGER NOT NULL, words TEXT NOT NULL, runs TEXT NOT NULL);
+CREATE INDEX passages_ref ON passages(ref) WHERE ref <> '';
 CREATE INDEX passages_supersedes ON passages(supersedes) WHERE supersedes <> '';
-CREATE VIRTUAL TABLE f USING fts5(heading, body, pairs, tokenize='porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE f USING fts5(
+  heading, body, pairs, content='', tokenize='unicode61 remove_diacritics 2');
 CREATE VIRTUAL TABLE v USING fts5vocab(f, 'col');
 """
+TABLE_NAMES = ("v", "f", "texts", "passages", "heads", "documents", "meta")
 READ_PATIENCE = 1
 """Seconds a reader waits for a lock; in a write-ahead log only a recovery after a crash can make it wait."""
 

@@ -8,26 +8,24 @@ from __future__ import annotations
 from pipimem.errors import Usage
 from pipimem.index import words
 from pipimem.index.fresh import marks
+from pipimem.index.rank import rank
+from pipimem.index.schema import PASSAGE_BITS
 from pipimem.text import decode, digest, scrub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-WEIGHTS = (4.0, 1.0, 0.5)
+    from pipimem.index.rank import Known
+
 OUTDATED = 0.5
 """What a superseded entry's score is worth: it may still be looked for, below what replaced it."""
 
-ROWS = 24
-"""A passage's row is its document's id, shifted by so many bits, plus its number: a file of 50 MB has fewer."""
-SPARE = 20
-"""Rows fetched above the limit: for texts that changed meanwhile, and for what quoted phrases bring up."""
-
-LARGE, COMMON, ENOUGH, FEW = 50_000, 3_000, 300, 50
-"""Passages from which on rare words select; rows from which on a word is common; rows that are enough to rank, and too
-few. Measured on 100,000 sections: 31 ms a query become 6, and no fact of the benchmark is lost (docs/benchmarks.md)."""
+SPARE, FIRST = 20, 3
+"""Passages looked at above the limit: for texts that changed meanwhile and what quoted phrases bring up; how many of
+them at once."""
 
 
 class Scope:
@@ -47,6 +45,10 @@ class Scope:
         self.layers = tuple(layers)
         self.kinds = tuple(kinds)
         self.min_confidence = min_confidence
+
+    def key(self) -> object:
+        """What tells this scope from another."""
+        return self.channels, self.shared, self.layers, self.kinds, self.min_confidence
 
     def documents(self) -> tuple[str, list[Any]]:
         """The scope as SQL over documents `d`: its channels and layers."""
@@ -115,6 +117,8 @@ class Hit:
             self.kind, self.date, self.until, self.trial, self.author, self.conf, self.verdict, self.superseded,
         ) = row[:17]  # fmt: skip
         self.heading: list[str] = trail.split("\x1f") if trail else []
+        if not self.ref:
+            self.ref = f"{self.path}#{' > '.join(self.heading)}" if trail else self.path
         self.text = ""
         self.score = 0.0
         self.signals: dict[str, float] = {}
@@ -126,8 +130,12 @@ def without_words() -> Usage:
 
 
 COLUMNS = (
-    "d.path, d.channel, d.layer, p.start, p.end, p.line, p.trail, p.ref, p.entry, p.kind, p.since, p.until, p.trial,"
-    " p.author, p.conf, p.verdict, {superseded}, p.digest"
+    "d.path, d.channel, d.layer, p.start, p.end, p.line, h.trail, p.ref, p.entry, p.kind, p.since, p.until, p.trial,"
+    " p.author, p.conf, p.verdict, {superseded}, p.digest, p.id"
+)
+TABLES = (
+    "passages p JOIN texts t ON t.id = p.id JOIN heads h ON h.id = t.head"
+    f" JOIN documents d ON d.id = p.id >> {PASSAGE_BITS}"
 )
 
 
@@ -135,8 +143,8 @@ def _columns(scope: Scope) -> tuple[str, list[Any]]:
     """What a `Hit` is made of. Only an entry in scope supersedes: a channel cannot silence the shared layer."""
     where, values = Scope(scope.channels, shared=scope.shared).documents()
     superseded = (
-        "EXISTS(SELECT 1 FROM passages s JOIN documents d ON d.id = s.document"
-        f" WHERE s.supersedes = p.ref AND s.supersedes <> '' AND {where})"
+        f"EXISTS(SELECT 1 FROM passages s JOIN documents d ON d.id = s.id >> {PASSAGE_BITS}"
+        f" WHERE p.ref <> '' AND s.supersedes = p.ref AND s.supersedes <> '' AND {where})"
     )
     return COLUMNS.format(superseded=superseded), values
 
@@ -147,90 +155,47 @@ def search(
     query: words.Query,
     scope: Scope,
     limit: int,
+    known: Known,
 ) -> tuple[list[Hit], list[str]]:
     """The best `limit` passages for `query`, and the paths whose text is no longer what was indexed.
 
-    The score is BM25 over heading, words and character pairs (weights 4, 1, 0.5: `docs/benchmarks.md`), halved for an
-    entry that another one supersedes; more is better. Passages with a quoted phrase come first, and equals stand in
-    the order of path and place. A passage is given only while its bytes have the digest that was scanned.
+    The score is `rank`'s, halved for an entry that another one supersedes; more is better. Passages with a quoted
+    phrase come first, and equals stand in the order of path and place. A passage is given only while its bytes have
+    the digest that was scanned. `known` remembers counts between searches.
     """
-    ranked: list[tuple[float, Hit]] = []
+    found: list[Hit] = []
     changed, current = [], 0
-    for row in _ranked(db, query, scope, limit):
-        hit = Hit(row)
-        score = -row[18] * (OUTDATED if hit.superseded else 1)
-        hit.signals["text"], hit.score = round(-row[18], 4), round(score, 4)
-        if not _fill(hit, read, row[17]):
+    for hit, mark in _hits(db, query, scope, limit, known):
+        if not _fill(hit, read, mark):
             changed.append(hit.path)
             continue
-        ranked.append((score, hit))
+        found.append(hit)
         current += not hit.superseded
         if current >= limit and not query.phrases:
             break
-    ranked.sort(key=lambda pair: (-_phrases_in(pair[1], query) if query.phrases else 0, -pair[0]))
-    return [hit for _, hit in ranked[:limit]], changed
+    found.sort(key=lambda hit: (-_phrases_in(hit, query) if query.phrases else 0, -hit.score))
+    return found[:limit], changed
 
 
-def _ranked(db: sqlite3.Connection, query: words.Query, scope: Scope, limit: int) -> list[tuple[Any, ...]]:
-    """The best rows and some more: ranked without looking at their columns, which would cost ten times as much."""
-    match = _expression(db, query)
-    if not match:
-        return []
-    columns, first = _columns(scope)
-    inner, values = _ranking(scope)
-    sql = (
-        f"SELECT {columns}, t.s FROM ({inner}) t JOIN passages p ON p.id = t.id JOIN documents d ON d.id = p.document"
-        " ORDER BY t.s, d.path, p.start LIMIT ?"
-    )
-    most = limit + SPARE
-    rows = db.execute(sql, (*first, match, *values, most, most)).fetchall()
-    # Which of equals at the edge are in was decided by row number, and so by the history of the index. Where one of
-    # them may come up to the first `limit`, all are fetched and the files decide.
-    if len(rows) == most and rows[-1][18] == rows[-1 if query.phrases else limit - 1][18]:
-        rows = db.execute(sql, (*first, match, *values, -1, most)).fetchall()
-    return rows
-
-
-def _expression(db: sqlite3.Connection, query: words.Query) -> str:
-    """What FTS5 is asked for: any word of the query. In a large index rare words select, and the common ones only rank.
-
-    So the cost does not grow with the rows a common word matches. What selects counts twice, for FTS5 cannot do
-    otherwise.
-    """
-    match = words.match(query)
-    size = db.execute("SELECT value FROM meta WHERE key = 'passages'").fetchone()
-    if not match or size is None or int(size[0]) < LARGE:
-        return match
-    terms = [words.Query([word]) for word in query.words] + [words.Query((), [pair]) for pair in query.pairs]
-    asked = [words.match(term) for term in terms[: words.MAX_TERMS]]
-    chosen, rows = [], 0
-    for count, term in sorted((_rows(db, term), term) for term in asked):
-        if count >= COMMON or rows >= ENOUGH:
-            break
-        chosen.append(term)
-        rows += count
-    return f"({' OR '.join(chosen)}) AND ({match})" if rows >= FEW else match
-
-
-def _rows(db: sqlite3.Connection, match: str) -> int:
-    """How many rows match, counted until they are common."""
-    return int(
-        db.execute("SELECT count(*) FROM (SELECT 1 FROM f WHERE f MATCH ? LIMIT ?)", (match, COMMON)).fetchone()[0]
-    )
-
-
-def _ranking(scope: Scope) -> tuple[str, list[Any]]:
-    where, values = scope.documents()
-    within = "IN"
-    if not values and scope.shared:  # everything: the few that are not in it are looked up faster
-        within, where = "NOT IN", f"NOT ({where})"
-    passages, more = scope.passages()
-    join = "JOIN passages p ON p.id = f.rowid " if passages else ""
-    return (
-        f"SELECT f.rowid AS id, bm25(f, {', '.join(map(str, WEIGHTS))}) AS s FROM f {join}WHERE f MATCH ?"
-        f" AND (f.rowid >> {ROWS}) {within} (SELECT d.id FROM documents d WHERE {where})"
-        f"{' AND ' + passages if passages else ''} ORDER BY s LIMIT ?"
-    ), [*values, *more]
+def _hits(
+    db: sqlite3.Connection, query: words.Query, scope: Scope, limit: int, known: Known
+) -> Iterator[tuple[Hit, str]]:  # fmt: skip
+    """The best passages and some more, without their texts, each with the digest its text must have."""
+    ranked = rank(db, query, scope, limit, known)
+    columns, values = _columns(scope)
+    at, most = 0, limit + SPARE
+    while at < min(most, len(ranked)):
+        end = min(len(ranked), most if query.phrases else at + limit + FIRST)
+        while end < len(ranked) and ranked[end].score > ranked[end - 1].score - 1e-6:
+            end += 1  # equals stand in the order of the files
+        chosen = {r.row: r for r in ranked[at:end]}
+        sql = f"SELECT {columns} FROM {TABLES} WHERE p.id IN ({','.join(map(str, chosen))})"
+        rows = [(chosen[row[18]], Hit(row), row[17]) for row in db.execute(sql, values).fetchall()]
+        for place, hit, mark in sorted(rows, key=lambda r: (-round(r[0].score, 4), r[1].path, r[1].start)):
+            hit.signals = place.signals()
+            hit.score = round(place.score * (OUTDATED if hit.superseded else 1), 4)
+            yield hit, mark
+        at = end
 
 
 def _phrases_in(hit: Hit, query: words.Query) -> int:
@@ -286,17 +251,30 @@ def by_ref(
     columns, first = _columns(scope)
     where, values = scope.documents()
     passages, more = scope.passages()
-    sql = (
-        f"SELECT {columns} FROM passages p JOIN documents d ON d.id = p.document WHERE p.ref = ? AND {where}"
-        f"{' AND ' + passages if passages else ''} ORDER BY d.path, p.start LIMIT 50"
-    )
-    found = [(Hit(row), row[17]) for row in db.execute(sql, (*first, ref, *values, *more)).fetchall()]
+    found = []
+    for named, name in _named(ref):
+        sql = (
+            f"SELECT {columns} FROM {TABLES} WHERE {named} AND {where}"
+            f"{' AND ' + passages if passages else ''} ORDER BY d.path, p.start LIMIT 50"
+        )
+        found += [(Hit(row), row[17]) for row in db.execute(sql, (*first, *name, *values, *more)).fetchall()]
     hits = [hit for hit, mark in found if _fill(hit, read, mark)]
     return hits, [hit.path for hit, _ in found if hit not in hits]
 
 
+def _named(ref: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """The conditions under which a passage is called `ref`: a path may hold the sign that ends it."""
+    yield "p.ref = ? AND p.ref <> ''", (ref,)
+    of = f"p.id BETWEEN d.id << {PASSAGE_BITS} AND (d.id + 1 << {PASSAGE_BITS}) - 1 AND NOT p.entry AND d.path = ?"
+    yield f"{of} AND h.trail = ''", (ref,)
+    at = ref.find("#")
+    while at >= 0:
+        yield f"{of} AND replace(h.trail, char(31), ' > ') = ?", (ref[:at], ref[at + 1 :])
+        at = ref.find("#", at + 1)
+
+
 def frequencies(db: sqlite3.Connection, terms: Sequence[str]) -> dict[str, int]:
-    """How often each term stands among the words (not the pairs) of the index: the cutter's last resort."""
+    """In how many passages each term stands among the words (not the pairs): the cutter's last resort."""
     found = {}
     for term in terms:
         row = db.execute("SELECT sum(cnt) FROM v WHERE term = ? AND col IN ('heading', 'body')", (term,)).fetchone()

@@ -13,7 +13,9 @@ from pipimem import front, markdown, safety
 from pipimem.errors import Unreadable
 from pipimem.index import upkeep, words
 from pipimem.index.fresh import BINARY, EMPTY_ALARM, SKIPPED, emptied, look
-from pipimem.index.search import ROWS
+from pipimem.index.outline import outline
+from pipimem.index.schema import CHANNEL_BITS, PASSAGE_BITS, TITLE
+from pipimem.index.stems import stems
 from pipimem.text import decode, digest, scrub
 
 TYPE_CHECKING = False
@@ -27,9 +29,16 @@ if TYPE_CHECKING:
     from pipimem.workspace import Document, Scan, Workspace
 
     Cut = Callable[[Sequence[str]], list[list[str]]]
+    Found = tuple[tuple[Any, ...], tuple[str, str], str]  # columns, the headings above and the own one, text
+
+FLOWING = frozenset(["history", "archive", "note"])
+"""Layers in which one section goes on with what the one before said; elsewhere each stands alone."""
 
 ENTRY_LAYERS = frozenset(["memory", "user", "standing"])
 DATE = re.compile(r"(?<!\d)(20\d\d)-(\d\d)-(\d\d)(?!\d)")
+SOME = 500
+"""Documents that are looked up one by one rather than all read."""
+
 RACY, COARSE = 50_000_000, 2_000_000_000
 """Nanoseconds within which a file may change twice under one stamp: some ticks of a usual clock, and the two seconds
 of the coarsest file systems."""
@@ -79,10 +88,10 @@ class Wish:
 class Known:
     """What the index holds about a document."""
 
-    __slots__ = ("channel", "digest", "id", "layer", "note")
+    __slots__ = ("channel", "digest", "id", "layer", "note", "stamp")
 
-    def __init__(self, row: tuple[int, str, str, str, str]) -> None:
-        self.id, self.digest, self.channel, self.layer, self.note = row
+    def __init__(self, row: tuple[int, str, str, str, str, str]) -> None:
+        self.id, self.digest, self.channel, self.layer, self.note, self.stamp = row
 
 
 def sync(db: sqlite3.Connection, path: str, workspace: Workspace, scan: Scan, cut: Cut, wish: Wish) -> Diff:
@@ -156,6 +165,7 @@ class _Taking:
         self.cut = cut
         self.diff = diff
         self.skipped: dict[str, str] = {}
+        self.last: dict[str, int] = {}
 
     def all(self, scan: Scan, wish: Wish) -> None:
         """Drops what is gone, takes what differs, counts."""
@@ -163,20 +173,26 @@ class _Taking:
         if not scan.documents and len(found.gone) >= EMPTY_ALARM:
             raise emptied(self.workspace.root, len(found.gone))
         self.skipped.update(found.skipped)
-        rows = self.db.execute("SELECT path, id, digest, channel, layer, note FROM documents")
-        have = {row[0]: Known(row[1:]) for row in rows}
+        todo = {d.path: d for d in (scan.documents if wish.everything else found.todo)}
+        todo.update({d.path: d for d in scan.documents if d.path in wish.again})
+        have = self.known([*found.gone, *todo])
         for path in found.gone:
             self.drop(have[path].id)
         self.diff.removed += found.gone
-        todo = {d.path: d for d in (scan.documents if wish.everything else found.todo)}
-        todo.update({d.path: d for d in scan.documents if d.path in wish.again})
         for path, document in todo.items():
             self.take(document, have.get(path), anew=path in wish.again)
         self.diff.skipped = list(self.skipped.items())
-        if wish.rebuild or not self.diff.empty:
-            self.db.execute("REPLACE INTO meta SELECT 'passages', count(*) FROM passages")
         if wish.everything:
             self.count()
+
+    def known(self, paths: Sequence[str]) -> dict[str, Known]:
+        """What the index holds about these documents."""
+        sql = "SELECT path, id, digest, channel, layer, note, stamp FROM documents"
+        if len(paths) > SOME:
+            rows = self.db.execute(sql).fetchall()
+        else:
+            rows = [row for path in paths for row in self.db.execute(f"{sql} WHERE path = ?", (path,))]
+        return {row[0]: Known(row[1:]) for row in rows}
 
     def take(self, document: Document, row: Known | None, *, anew: bool) -> None:
         """Indexes one document as it stands now, unless it is indexed so already."""
@@ -191,14 +207,16 @@ class _Taking:
             return
         mark = digest(data)
         if row is not None and not anew and _is_same(row, document, mark, data):
-            self.db.execute("UPDATE documents SET stamp=? WHERE id=?", (stamp, row.id))
+            if stamp != row.stamp:
+                self.db.execute("UPDATE documents SET stamp=? WHERE id=?", (stamp, row.id))
             self.say(document.path, row.note)
             return
         note = _note(data)
         found = [] if note.startswith(SKIPPED) else list(passages(document, data, self.workspace))
         if row is not None:
             self.drop(row.id)
-        self.store(self.add(document, (stamp, mark, len(data), note)), found)
+        number = self.add(document, (stamp, mark, len(data), note))
+        self.store(number, found, alone=document.layer not in FLOWING)
         self.say(document.path, note)
         (self.diff.added if row is None else self.diff.changed).append(document.path)
 
@@ -215,30 +233,71 @@ class _Taking:
             self.db.execute("UPDATE documents SET stamp=?, note=? WHERE id=?", (stamp, SKIPPED + reason, row.id))
 
     def add(self, document: Document, rest: tuple[str, str, int, str]) -> int:
-        fields = (document.path, document.channel, document.layer, *rest)
-        sql = "INSERT INTO documents(path,channel,layer,stamp,digest,size,note) VALUES(?,?,?,?,?,?,?)"
-        return self.db.execute(sql, fields).lastrowid or 0
+        fields = (self.new_id(document.channel), document.path, document.channel, document.layer, *rest)
+        self.db.execute("INSERT INTO documents VALUES(?,?,?,?,?,?,?,?,0,0)", fields)
+        return fields[0]
 
-    def store(self, document: int, found: Sequence[tuple[tuple[Any, ...], str, str]]) -> None:
-        rows, full = [], []
-        for number, (columns, heading, text) in enumerate(found, document << ROWS):
-            rows.append((number, document, *columns))
-            head_words, head_pairs = words.terms(heading, self.cut)
-            body_words, body_pairs = words.terms(text, self.cut)
-            full.append((number, " ".join(head_words), " ".join(body_words), " ".join([*head_pairs, *body_pairs])))
-        self.db.executemany(f"INSERT INTO passages VALUES({','.join('?' * 17)})", rows)
+    def new_id(self, channel: str) -> int:
+        """The next id of a document of that channel; a channel that has none yet gets the next number."""
+        last = self.last.get(channel)
+        if last is None:
+            last = self.db.execute("SELECT max(id) FROM documents WHERE channel = ?", (channel,)).fetchone()[0]
+        if last is None:
+            most = self.db.execute("SELECT coalesce(max(id), 0) FROM documents").fetchone()[0]
+            last = (most >> CHANNEL_BITS) + 1 << CHANNEL_BITS if channel else 0
+        self.last[channel] = last + 1
+        return last + 1
+
+    def store(self, document: int, found: Sequence[Found], *, alone: bool) -> None:
+        heads, rows, texts, full = [], [], [], []
+        head, before, head_words, head_pairs = 0, None, "", list[str]()
+        known: dict[str, tuple[str, list[str]]] = {}
+        for number, (columns, headings, text) in enumerate(found, document << PASSAGE_BITS):
+            start, end, line, trail, ref, entry, *rest = columns
+            if (trail, headings) != before:
+                head, before = number, (trail, headings)
+                above, title = [known.get(part) or self.spelled(part, known) for part in headings]
+                head_words, runs = f"{above[0]} {TITLE} {title[0]}", [*above[1], *title[1]]
+                head_pairs = words.pairs(runs)
+                heads.append((head, trail, head_words, " ".join(runs)))
+            body, runs = self.spelled(text)
+            rows.append((number, start, end, line, ref if entry else "", entry, *rest))
+            texts.append((number, head, int(alone or bool(entry) or rest[0] == "front"), body, " ".join(runs)))
+            full.append((number, head_words, body, " ".join([*head_pairs, *words.pairs(runs)])))
+        for table, added in {"heads": heads, "passages": rows, "texts": texts}.items():
+            if added:
+                self.db.executemany(f"INSERT INTO {table} VALUES({','.join('?' * len(added[0]))})", added)
         self.db.executemany("INSERT INTO f(rowid,heading,body,pairs) VALUES(?,?,?,?)", full)
+        length = sum(len(words) + len(runs) for *_, words, runs in texts)
+        self.db.execute("UPDATE documents SET passages=?, length=? WHERE id=?", (len(rows), length, document))
+
+    def spelled(self, text: str, known: dict[str, tuple[str, list[str]]] | None = None) -> tuple[str, list[str]]:
+        """The stems of a text as they are stored, and its unspaced runs; remembered in `known`."""
+        found, runs = words.parts(text, self.cut)
+        spelled = " ".join(stems(found)), runs
+        if known is not None:
+            known[text] = spelled
+        return spelled
 
     def drop(self, document: int) -> None:
-        first = document << ROWS
-        self.db.execute("DELETE FROM f WHERE rowid BETWEEN ? AND ?", (first, first + (1 << ROWS) - 1))
-        self.db.execute("DELETE FROM passages WHERE document=?", (document,))
+        """Deletes a document's rows. The full text has no copy of its own: it is told what to forget, word for word."""
+        first = document << PASSAGE_BITS
+        span = first, first + (1 << PASSAGE_BITS) - 1
+        kept = self.db.execute(
+            "SELECT t.id, h.words, t.words, h.runs, t.runs FROM texts t JOIN heads h ON h.id = t.head"
+            " WHERE t.id BETWEEN ? AND ?",
+            span,
+        ).fetchall()
+        gone = [(n, h, b, " ".join(words.pairs([*hr.split(), *br.split()]))) for n, h, b, hr, br in kept]
+        self.db.executemany("INSERT INTO f(f,rowid,heading,body,pairs) VALUES('delete',?,?,?,?)", gone)
+        for table in ("texts", "passages", "heads"):
+            self.db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
         self.db.execute("DELETE FROM documents WHERE id=?", (document,))
 
     def count(self) -> None:
         sql = "SELECT count(*), coalesce(sum(entry), 0) FROM passages"
         self.diff.passages, self.diff.entries = self.db.execute(sql).fetchone()
-        sections = "SELECT count(*) FROM (SELECT DISTINCT document, trail FROM passages)"
+        sections = f"SELECT count(*) FROM (SELECT DISTINCT id >> {PASSAGE_BITS}, trail FROM heads)"
         self.diff.sections = self.db.execute(sections).fetchone()[0]
 
 
@@ -265,32 +324,36 @@ def _note(data: bytes) -> str:
     return note
 
 
-def passages(document: Document, data: bytes, workspace: Workspace) -> Iterator[tuple[tuple[Any, ...], str, str]]:
-    """The passages of a file in order: the columns of the table from `start` on, the heading, and the text."""
-    parsed = markdown.parse(data)
+def passages(document: Document, data: bytes, workspace: Workspace) -> Iterator[Found]:
+    """The passages of a file in order: the columns of the table from `start` on, the headings, and the text."""
+    parsed = outline(data) or markdown.parse(data)
     layer_entries = document.layer in ENTRY_LAYERS
     dated = document.layer == "history" and parsed.family == "dated"
     ids = {e.start: i for i, e in markdown.identified(parsed, document.channel)} if layer_entries or dated else {}
+    days: dict[tuple[str, ...], str] = {}
     patterns, allow = workspace.config["safety.patterns"], workspace.config["safety.allow"]
     stem = os.path.basename(document.path).removesuffix(".md") if document.layer == "note" else ""
     for piece in markdown.pieces(parsed, entries=layer_entries, dated=dated):
         raw = data[piece.start : piece.end]
         text = scrub(piece.entry.text if piece.entry else decode(raw))
         trail = [scrub(t) for t in piece.trail]
+        day = days.get(piece.trail)
+        if day is None:
+            day = days[piece.trail] = _date(document, trail)
         name = f"{document.path}#{' > '.join(trail)}" if trail else document.path
         columns = (
             piece.start, piece.end, piece.line, "\x1f".join(trail), ids[piece.entry.start] if piece.entry else name,
-            int(piece.entry is not None), *_facts(parsed, piece, document, trail), digest(raw, 8),
+            int(piece.entry is not None), *_facts(parsed, piece, day), digest(raw, 8),
             safety.verdict(text, patterns, allow),
         )  # fmt: skip
-        yield columns, " ".join([stem, *trail]).strip(), text
+        yield columns, (" ".join([stem, *trail[:-1]]).strip(), trail[-1] if trail else ""), text
 
 
-def _facts(parsed: Parsed, piece: Piece, document: Document, trail: Sequence[str]) -> tuple[Any, ...]:
+def _facts(parsed: Parsed, piece: Piece, day: str) -> tuple[Any, ...]:
     """The columns from `kind` to `supersedes`."""
     facts = {key: scrub(value) for key, value in piece.entry.facts.items()} if piece.entry else {}
     kind = "front" if piece.start < parsed.front[1] else facts.get("kind", "")
-    since = facts.get("since", "") or _date(document, trail)
+    since = facts.get("since", "") or day
     until, trial, author = (facts.get(key, "") for key in ("until", "trial", "by"))
     return kind, since, until, trial, author, _confidence(facts.get("conf", "")), facts.get("supersedes", "")
 

@@ -63,7 +63,7 @@ def writer(path: str, patience: float) -> sqlite3.Connection:
             db.execute("PRAGMA journal_mode=WAL")
         for pragma in ("temp_store=MEMORY", "synchronous=NORMAL", "secure_delete=ON", "trusted_schema=OFF"):
             db.execute(f"PRAGMA {pragma}")
-        db.execute("PRAGMA cache_size=-32768")
+        db.execute("PRAGMA cache_size=-16384")
     except BaseException:
         db.close()
         raise
@@ -81,7 +81,7 @@ def is_built(db: sqlite3.Connection, path: str) -> bool:
 
 def build(db: sqlite3.Connection, path: str) -> None:
     """Makes every table anew, inside the caller's transaction; readers keep the old ones until it commits."""
-    for table in ("v", "f", "passages", "documents", "meta"):
+    for table in schema.TABLE_NAMES:
         db.execute(f"DROP TABLE IF EXISTS {table}")
     for statement in schema.TABLES.split(";\n"):
         if statement.strip():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
+from operator import add
 from unicodedata import category, is_normalized, normalize
 
 TYPE_CHECKING = False
@@ -23,7 +24,9 @@ FORMAT = 1
 MAX_READ = 10_000
 MAX_HAN = 400
 MAX_TERMS = 64
-"""What a query may cost: characters read, unspaced characters among them, terms asked for."""
+MOST_PHRASES = 8
+"""What a query may cost: characters read, unspaced characters among them, terms asked for, quoted
+phrases among them."""
 
 STOP = frozenset(
     (
@@ -53,10 +56,9 @@ _VOWEL_SIGNS = ((0x0900, 0x1AAF), (0xA800, 0xABFF), (0x11000, 0x1DFFF))
 _NO_LETTERS_TO_SQLITE = frozenset([*range(0x19B0, 0x19CA), 0x1CF2, 0x1CF3])
 _PRIVATE = 0xE000  # letters to SQLite; what a text has of them is dropped, so ours are never a text's
 _DASH = chr(_PRIVATE + ord("-"))
-_REMEMBERED = 100_000
+_REMEMBERED = 50_000
 _LONGEST_WHOLE = 80
 _MOST_HUMPS = 6
-_MOST_PHRASES = 8
 _SHORT = 3
 _LONGEST_PHRASE = 32
 _QUOTES = {'"': '"', "“": "”", "「": "」", "『": "』"}
@@ -165,8 +167,23 @@ def terms(text: str, cut: Cut) -> tuple[list[str], list[str]]:
     `porter unicode61` takes each for one word. Pairs: every two neighbours of an unspaced run, and its last
     character, so that each single one begins a pair. Text without letters, digits and ideographs gives nothing.
     """
+    words, runs = parts(text, cut)
+    return words, pairs(runs)
+
+
+def parts(text: str, cut: Cut) -> tuple[list[str], list[str]]:
+    """The words of `terms`, and the unspaced runs its pairs are made of."""
     runs, rest = _split(text)
-    return _words(text, runs, rest, cut), [run[i : i + 2] for run in runs for i in range(len(run))]
+    return _words(text, runs, rest, cut), runs
+
+
+def pairs(runs: Iterable[str]) -> list[str]:
+    """The pairs of `terms`."""
+    found: list[str] = []
+    for run in runs:
+        found += map(add, run, run[1:])
+        found.append(run[-1])
+    return found
 
 
 def _split(text: str) -> tuple[list[str], str]:
@@ -398,9 +415,9 @@ def _phrases(text: str) -> list[list[str]]:
     for inner in _quoted_parts(text):
         runs, rest = _split(inner)
         found += [phrase for phrase in [_plain(rest), *map(list, runs)] if 1 < len(phrase) <= _LONGEST_PHRASE]
-        if len(found) >= _MOST_PHRASES:
+        if len(found) >= MOST_PHRASES:
             break
-    return found[:_MOST_PHRASES]
+    return found[:MOST_PHRASES]
 
 
 def _quoted_parts(text: str) -> Iterator[str]:
@@ -413,26 +430,16 @@ def _quoted_parts(text: str) -> Iterator[str]:
             yield text[start + 1 : end]
 
 
-def match(query: Query) -> str:
-    """The FTS5 expression of a query: any of its words in `heading` or `body`, any of its pairs in `pairs`.
-
-    At most `MAX_TERMS` quoted terms, of a longer query the most telling ones, and nothing of the user's own syntax;
-    a single character is asked as the beginning of a pair. Phrases add to the score and exclude nothing. "" for an
-    empty query.
-    """
-    phrases = query.phrases[:_MOST_PHRASES]
-    room = MAX_TERMS - len(phrases)
+def chosen(query: Query) -> tuple[list[str], list[str]]:
+    """The words and pairs to ask for: at most `MAX_TERMS` with the phrases, of a longer query the most telling."""
+    room = MAX_TERMS - len(query.phrases[:MOST_PHRASES])
     words = _most_telling(query.words, max(room - len(query.pairs), room * 2 // 3))
-    pairs = query.pairs[: room - len(words)]
-    text = [_quoted(word) for word in words]
-    near = [_quoted(pair) + " *" * (len(pair) == 1) for pair in pairs]
-    for phrase in phrases:
-        if _run().match(phrase[0]):
-            near.append(_quoted(" ".join(map("".join, pairwise(phrase)))))
-        else:
-            text.append(_quoted(" ".join(phrase)))
-    columns = (("{heading body}", dict.fromkeys(text)), ("pairs", dict.fromkeys(near)))
-    return " OR ".join(f"{column} : ({' OR '.join(terms)})" for column, terms in columns if terms)
+    return words, query.pairs[: room - len(words)]
+
+
+def is_unspaced(char: str) -> bool:
+    """Whether a letter is of a script written without spaces."""
+    return _run().match(char) is not None
 
 
 def _most_telling(words: list[str], limit: int) -> list[str]:
@@ -444,5 +451,6 @@ def _most_telling(words: list[str], limit: int) -> list[str]:
     return [word for word in words if word in chosen]
 
 
-def _quoted(term: str) -> str:
+def quoted(term: str) -> str:
+    """A term as FTS5 takes it: nothing in it is syntax."""
     return '"' + term.replace('"', '""') + '"'

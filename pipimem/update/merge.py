@@ -125,7 +125,7 @@ def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
         return encode(op.text)
     if op.op in ("file", "remove"):
         if data != (plan.base.get(op.path) or b""):
-            raise Overtaken(f"'{op.path}' was edited meanwhile.", "Look at it and try again.")
+            raise Refused(f"'{op.path}' was edited meanwhile.", "Look at it and try again.")
         return encode(op.text)
     now, base = markdown.parse(data), _base(plan, op)
     match op.op:
@@ -133,6 +133,8 @@ def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
             _check_addition(op, now, base)
             note = markdown.comment(op.id, op.facts) if op.op == "add" else ""
             return markdown.add_entry(now, op.heading, op.text, note)
+        case "append":
+            return markdown.append_text(now, op.text)
         case "block":
             return markdown.append_section(now, op.heading, op.text)
         case "section":

@@ -15,8 +15,8 @@ from pipimem.workspace import Change
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One wanted edit. `kind_of_op` is add, note, section, supersede, invalidate, forget, block, proposal, file
-    (the whole text of a file) or remove (the file goes).
+    """One wanted edit. `kind_of_op` is add, note, section, supersede, invalidate, forget, block, append (text at
+    the end), proposal, file (the whole text of a file) or remove (the file goes).
 
     `path` is the file it goes to, `heading` its section, `text` what will be written, `target` the entry it acts on,
     `facts` what the new entry's comment says (kind, since, src, conf, trial, by), `reason` why, for people.
@@ -50,7 +50,8 @@ class Plan:
     """All operations of one run. `origin` says where they come from: person, offline, or a model's name.
 
     `base` holds the bytes each file had when the plan was made; `templates` the text a missing file starts with;
-    `tokens` what models were paid for it, and `fell` what each of them failed with.
+    `tokens` what models were paid for it, and `fell` what each of them failed with. Of a `whole` plan one refused
+    operation refuses all.
     """
 
     run: str
@@ -65,6 +66,7 @@ class Plan:
     source: str = ""
     tokens: int = 0
     fell: tuple[str, ...] = ()
+    whole: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -104,6 +106,7 @@ def subject(plan: Plan, ops: list[Op]) -> str:
     names = {
         "add": "remember", "note": "note", "section": "rewrite", "supersede": "correct", "invalidate": "retire",
         "forget": "forget", "block": "log", "proposal": "propose", "file": "write", "remove": "remove",
+        "append": "archive",
     }  # fmt: skip
     counts: dict[str, int] = {}
     for op in ops:

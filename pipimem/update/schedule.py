@@ -51,9 +51,14 @@ def skip(job: str, state: State, now: datetime) -> str:
         return _talk(job, state, now)
     if state.last_turn is not None and now - state.last_turn < IDLE:
         return "not-idle-yet"
-    size, blocks = (state.memory, state.memory_blocks) if job == "condense" else (state.history, state.history_blocks)
-    most, many = (MEMORY_CHARACTERS, MEMORY_BLOCKS) if job == "condense" else (HISTORY_CHARACTERS, HISTORY_BLOCKS)
-    return "" if size >= most or blocks >= many else "threshold-not-met"
+    return "threshold-not-met" if too_short(job, state) else ""
+
+
+def too_short(job: str, state: State) -> bool:
+    """Whether the file that `condense` or `fold` works on is too short to be worth it."""
+    if job == "condense":
+        return state.memory < MEMORY_CHARACTERS and state.memory_blocks < MEMORY_BLOCKS
+    return state.history < HISTORY_CHARACTERS and state.history_blocks < HISTORY_BLOCKS
 
 
 def _talk(job: str, state: State, now: datetime) -> str:

@@ -24,6 +24,12 @@ BENCH = Path(__file__).parents[3] / "shared" / "bench"
 SETS = ["locomo", "lifebench-en", "memorybank-en", "scifact", "xquad-en", "lifebench-zh", "memorybank-zh", "rgb-zh", "dureader",
         "drcd", "cmrc2018", "xquad-zh"]  # fmt: skip
 PARITY = {"lifebench-zh": ["--people", "leimingxuan,lumingqiang,sunyuwei"]}
+SESSIONS = {"locomo-sessions": ["--granularity", "session"],
+            "locomo-sessions-one": ["--granularity", "session", "--audit"]}  # fmt: skip
+"""Protocols of others: whole sessions, every question of both splits, adversarial ones included; the second in one
+index over all conversations, with corrected evidence."""
+
+FIGURES = ("R@1", "R@5", "R@10", "nDCG@10", "Hit@10", "MRR@10")
 MARK = re.compile(r"<!-- id: (.+?) -->")
 DEPTH = 100
 
@@ -43,14 +49,15 @@ class Places:
         return next((name for at, name in reversed(self._files[path]) if at <= line + 1), "")
 
 
-def rank(root: Path, queries: list[dict[str, object]]) -> list[dict[str, object]]:
-    """For each query the ids of its best sections, each once."""
+def rank(root: Path, queries: list[dict[str, object]], *, as_one: bool = False) -> list[dict[str, object]]:
+    """For each query the ids of its best sections, each once; looked for in its own channel or `as_one`."""
     places, rows = Places(root), []
     with pipimem.open(str(root)) as memory:
         memory.index()
         for query in queries:
             scope = query.get("scope")
-            channel = str(scope) if scope and (root / "channels" / str(scope)).is_dir() else None
+            own = not as_one and scope and (root / "channels" / str(scope)).is_dir()
+            channel = str(scope) if own else None
             try:
                 hits = memory.search(str(query["query"]), channel, all_channels=channel is None, limit=DEPTH)
             except Usage:
@@ -62,43 +69,46 @@ def rank(root: Path, queries: list[dict[str, object]]) -> list[dict[str, object]
 
 def run(bench: Path, name: str, split: str) -> str:
     """One row of the table."""
+    whole = name in SESSIONS
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch, name)
-        make = [sys.executable, str(bench / "to_workspace.py"), name, str(root), *PARITY.get(name, [])]
+        options = [*PARITY.get(name, []), *SESSIONS.get(name, [])]
+        make = [sys.executable, str(bench / "to_workspace.py"), "locomo" if whole else name, str(root), *options]
         subprocess.run(make, check=True, capture_output=True)
         (root / "pipimem.toml").write_text("")
         queries = [json.loads(line) for line in (root / "queries.jsonl").read_text(encoding="utf-8").splitlines()]
-        wanted = [q for q in queries if q.get("split", split) == split and q.get("answerable", True)]
+        wanted = [q for q in queries if whole or (q.get("split", split) == split and q.get("answerable", True))]
         started = time.process_time()
-        rows = rank(root, wanted)
+        rows = rank(root, wanted, as_one=name.endswith("-one"))
         seconds = time.process_time() - started
         results = Path(scratch, "results.jsonl")
         results.write_text("\n".join(json.dumps(r, ensure_ascii=False) for r in rows), encoding="utf-8")
         means = Path(scratch, "means.json")
-        score = [sys.executable, str(bench / "score.py"), str(root / "queries.jsonl"), str(results), "--split", split]
+        which = ["--include-unanswerable"] if whole else ["--split", split]
+        score = [sys.executable, str(bench / "score.py"), str(root / "queries.jsonl"), str(results), *which]
         subprocess.run([*score, "--json", str(means)], check=True, capture_output=True)
         return f"| {name} | {len(wanted)} | {line_of(json.loads(means.read_text()))} | {seconds:.1f} |"
 
 
 def line_of(found: dict[str, object]) -> str:
-    """R@5, R@10 and nDCG@10 of a scorer's answer."""
+    """The figures of a scorer's answer."""
     means = found["overall"]
     assert isinstance(means, dict)
-    return " | ".join(f"{means[name]:.3f}" for name in ("R@1", "R@5", "R@10", "nDCG@10"))
+    return " | ".join(f"{means[name]:.3f}" for name in FIGURES)
 
 
 def main() -> int:
     """Prints the table; 0 also when the sets are not there, with a clear word."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sets", nargs="*", default=SETS)
+    parser.add_argument("sets", nargs="*", default=[*SETS, *SESSIONS])
     parser.add_argument("--bench", type=Path, default=BENCH)
     parser.add_argument("--split", choices=("test", "dev"), default="test")
     options = parser.parse_args()
     if not (options.bench / "to_workspace.py").exists():
         print(f"skipped: the retrieval sets are not in '{options.bench}'")
         return 0
-    print("| set | questions | R@1 | R@5 | R@10 | nDCG@10 | CPU s |\n|---|---:|---:|---:|---:|---:|---:|")
-    for name in options.sets or SETS:
+    print(f"| set | questions | {' | '.join(FIGURES)} | CPU s |\n|---|{'---:|' * (len(FIGURES) + 2)}")
+    for name in options.sets:
         print(run(options.bench, name, options.split), flush=True)
     return 0
 
