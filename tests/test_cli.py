@@ -80,7 +80,7 @@ def test_the_version_is_one_line() -> None:
 def test_help_lists_every_command() -> None:
     ran = run("--help")
     assert (ran.code, ran.err) == (0, "")
-    assert re.findall(r"(?m)^  (\w+) ", ran.out) == list(cli.COMMANDS)
+    assert re.findall(r"(?m)^  ([\w-]+) ", ran.out) == list(cli.COMMANDS)
     assert run("search", "--help").code == 0
 
 
