@@ -1,8 +1,8 @@
-"""`python -m pipimem` is the command line."""
+"""`python -m pipimem`: the command line."""
 
-import sys
+from __future__ import annotations
 
-from pipimem.cli import main
+from pipimem.cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()
