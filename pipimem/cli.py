@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from pipimem.index import Hit
     from pipimem.memory import Memory
     from pipimem.options import Options as Namespace
     from pipimem.options import Parser
@@ -43,6 +44,8 @@ class Command:
 
 
 QUICK = ("recall", "search")
+SPARE = 10
+"""Hits asked for beyond those shown, for what may fall together."""
 
 
 def run() -> None:
@@ -159,7 +162,13 @@ def _read(name: str, arguments: list[str]) -> Any:
 
 
 def _declare(name: str, parser: Any) -> None:
-    parser.add_argument("-w", "--workspace", metavar="DIR", help="the workspace (else found from the current folder)")
+    if name in QUICK:
+        parser.add_argument(
+            "-w", "--workspace", action="append", default=[], metavar="DIR", help="the workspace, or several"
+        )
+        parser.add_argument("--global", action="store_true", help="the user's own workspace as well (workspace.own)")
+    else:
+        parser.add_argument("-w", "--workspace", metavar="DIR", help="the workspace (else found from here)")
     parser.add_argument("--json", action="store_true", help="one JSON document on stdout")
     COMMANDS[name].arguments(parser)
 
@@ -202,7 +211,30 @@ def _print_json(value: object) -> None:
 def _open(options: Namespace, otherwise: str | None = None) -> Memory:
     from pipimem.memory import open as open_memory
 
-    return open_memory(options.workspace or otherwise)
+    given = options.workspace
+    return open_memory((given[0] if given else None) if isinstance(given, list) else given or otherwise)
+
+
+def _others(options: Namespace, memory: Memory) -> list[Memory]:
+    """The other workspaces a command names, opened: `-w` after the first, and with `--global` the user's own.
+
+    One that is not there is noted, and stops nothing.
+    """
+    own = []
+    if vars(options)["global"]:
+        memory.workspace.trust()  # the user's own settings are not remembered beside the index
+        own = [os.path.expanduser(memory.workspace.config["workspace.own"])]
+    found = []
+    for path in [*options.workspace[1:], *own]:
+        if os.path.realpath(path) == os.path.realpath(memory.workspace.root):
+            continue
+        from pipimem.memory import open as open_memory
+
+        try:
+            found.append(open_memory(path))
+        except Error as error:
+            memory.notes.append(f"Not asked: {error}")
+    return found
 
 
 def _notes(memory: Memory) -> None:
@@ -256,19 +288,22 @@ def _search(options: Namespace) -> int:
 
     query = _text(options.query)
     with _open(options) as memory:
+        others = _others(options, memory)
         hits = memory.search(
             query, options.channel, all_channels=options.channel is None, target=options.target,
             project=options.project, category=options.category, layers=options.layer, kinds=options.kind,
-            min_confidence=options.min_confidence, limit=options.limit,
+            min_confidence=options.min_confidence, limit=max(1, options.limit) + SPARE, also=others,
         )  # fmt: skip
+        _close(others)
+        groups = _grouped(hits)[: max(1, options.limit)]
         _notes(memory)
         if options.json:
             skipped = [{"path": path, "reason": reason} for path, reason in memory.skipped]
-            rows = [render.hit_json(h) for h in hits]
+            rows = [render.hit_json(group) for group in groups]
             _print_json({"query": query, "hits": rows, "stale": memory.stale, "skipped": skipped})
         else:
             colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-            print(render.hits_text(hits, explain=options.explain, colour=colour), end="")
+            print(render.hits_text(groups, explain=options.explain, colour=colour), end="")
         for path, reason in memory.skipped:
             print(f"pipimem: not searched: '{render.scrubbed(path)}': {reason}", file=sys.stderr)
         if memory.stale:
@@ -277,6 +312,20 @@ def _search(options: Namespace) -> int:
         return 0
     print("Nothing found.", file=sys.stderr)
     return NotFound.code
+
+
+def _grouped(hits: list[Hit]) -> list[list[Hit]]:
+    """Hits that say nearly the same stand together, so that ten answers are ten things."""
+    if len(hits) < 2:
+        return [[hit] for hit in hits]
+    from pipimem.index.alike import grouped
+
+    return grouped(hits)
+
+
+def _close(memories: Sequence[Memory]) -> None:
+    for memory in memories:
+        memory.close()
 
 
 # recall
@@ -301,7 +350,9 @@ def _recall(options: Namespace) -> int:
             result = memory.recall(
                 _text(options.text), options.channel, all_channels=options.all, budget=options.budget,
                 always=options.always, errors=options.error, files=options.file, session=options.session,
+                also=(others := _others(options, memory)),
             )  # fmt: skip
+            _close(others)
             _notes(memory)
     except (Unreadable, Refused) as error:
         result = Recall(str(error), {}, failed=True)

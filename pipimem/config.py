@@ -52,6 +52,9 @@ KEYS: dict[str, Key] = {
     "workspace.projects": Key({}, "Channel id → name of the project it belongs to."),
     "workspace.user_in_groups": Key([], "Ids of group channels in which USER.md may be given."),
     "workspace.file_limit": Key(0, "Most characters a file may grow to; 0 means 50 MB.", span=(0, 50_000_000)),
+    "workspace.own": Key(
+        "~/.pipimem/memory", "Folder of the user's own workspace, which --global asks as well.", own=True
+    ),
     "recall.mode": Key("policy", "What hosts inject.", ("observe", "policy", "auto", "full")),
     "recall.policy": Key(
         "compact", "The policy's wording: short, long, your own, or none.", ("compact", "full", "custom", "none")

@@ -153,18 +153,52 @@ class Memory:
     def search(
         self, query: str, channel: str | None = None, *, all_channels: bool = False, target: str = "",
         project: str = "", category: str = "", layers: Sequence[str] = (), kinds: Sequence[str] = (),
-        min_confidence: float = 0.0, limit: int = 10,
+        min_confidence: float = 0.0, limit: int = 10, also: Sequence[Memory] = (),
     ) -> list[Hit]:  # fmt: skip
         """The best `limit` passages (at most 1,000) for a query in words; secrets in their text are redacted.
 
-        An empty list means that the scope was looked through. Raises `Usage` for a query without words and
-        `Unreadable` when nothing was found while a file in scope could not be read.
+        `also` are other workspaces to ask: theirs come with absolute paths, and one that lacks the channel gives its
+        shared layer. An empty list means that the scope was looked through. Raises `Usage` for a query without words
+        and `Unreadable` when nothing was found while a file in scope could not be read.
         """
+
+        def ask(memory: Memory) -> list[Hit]:
+            return memory._found(
+                query, memory._known_channel(channel) if also else channel, all_channels=all_channels, target=target,
+                project=project, category=category, layers=layers, kinds=kinds, min_confidence=min_confidence,
+                limit=limit, evidence=bool(also),
+            )  # fmt: skip
+
+        if not also:
+            return ask(self)
+        if channel is not None:
+            self.workspace.channel(channel)
+        from pipimem import several
+
+        answers, failed = several.asked([self, *also], ask)
+        others = [several.named(hits, m.workspace.root) for m, hits in zip(also, answers[1:], strict=True)]
+        hits = several.merged([answers[0], *others])[: max(1, min(1000, limit))]
+        if failed and not hits:
+            raise failed[0]
+        self.notes += [f"Not searched: {error}" for error in failed]
+        return hits
+
+    def _known_channel(self, channel: str | None) -> str | None:
+        """The channel, where this workspace has it; else None, its shared layer alone."""
+        try:
+            return channel if channel is None else self.workspace.channel(channel).id
+        except Unreadable:
+            return None
+
+    def _found(
+        self, query: str, channel: str | None, *, all_channels: bool, target: str, project: str, category: str,
+        layers: Sequence[str], kinds: Sequence[str], min_confidence: float, limit: int, evidence: bool,
+    ) -> list[Hit]:  # fmt: skip
         scope = self.scope(
             channel, all_channels=all_channels, target=target, project=project, category=category, layers=layers,
             kinds=kinds, min_confidence=min_confidence,
         )  # fmt: skip
-        hits = self._index.search(query, scope, max(1, min(1000, limit)))
+        hits = self._index.search(query, scope, max(1, min(1000, limit)), evidence=evidence)
         if not hits and self.skipped:
             raise Unreadable(
                 f"Nothing was found, but {_skips(self.skipped)} could not be read.",
@@ -185,11 +219,13 @@ class Memory:
     def recall(
         self, text: str, channel: str | None = None, *, all_channels: bool = False, budget: int = 0,
         always: bool = False, errors: Sequence[str] = (), files: Sequence[str] = (), session: str = "",
+        also: Sequence[Memory] = (),
     ) -> Recall:  # fmt: skip
         """The few passages that matter for a prompt, as a marked block of at most `budget` tokens; or nothing, and why.
 
         Never raises for the state of the files: an unreadable workspace gives an empty block with `failed` set. What a
-        named session was given before is left out, until it changes or a compaction clears it.
+        named session was given before is left out, until it changes or a compaction clears it. `also` are other
+        workspaces to ask, as in `search`; one that cannot be read is left out and noted.
         """
         from time import perf_counter, time
 
@@ -202,7 +238,7 @@ class Memory:
             scope = self.scope(channel, all_channels=all_channels, layers=way.layers)
             result = recall(
                 way,
-                lambda query, limit: self._index.search(query, scope, limit, evidence=True),
+                self._searching(scope, way.layers, channel, all_channels=all_channels, also=also),
                 clock=Clock(time(), self.today),
                 threshold=config["recall.threshold"],
                 user_allowed=lambda: self._user_allowed(channel),
@@ -216,6 +252,29 @@ class Memory:
         result.trace["ms"] = round((perf_counter() - started) * 1000, 1)
         self._keep(result, channel, session)
         return result
+
+    def _searching(
+        self, scope: Scope, layers: Sequence[str], channel: str | None, *, all_channels: bool, also: Sequence[Memory],
+    ) -> Callable[[str, int], list[Hit]]:  # fmt: skip
+        """How a recall asks: this index, and those of other workspaces in what they have of the scope."""
+        if not also:
+            return lambda query, limit: self._index.search(query, scope, limit, evidence=True)
+        from pipimem import several
+
+        scopes = {m: m.scope(m._known_channel(channel), all_channels=all_channels, layers=layers) for m in also}
+        scopes[self] = scope
+
+        def ask(memory: Memory, query: str, limit: int) -> list[Hit]:
+            hits = memory._index.search(query, scopes[memory], limit, evidence=True)
+            return hits if memory is self else several.named(hits, memory.workspace.root)
+
+        def search(query: str, limit: int) -> list[Hit]:
+            own = ask(self, query, limit)
+            answers, failed = several.asked(also, lambda memory: ask(memory, query, limit))
+            self.notes += [note for error in failed if (note := f"Not asked: {error}") not in self.notes]
+            return [hit for hits in (own, *answers) for hit in several.scaled(hits)]
+
+        return search
 
     def _given(self, session: str) -> Callable[[Hit], bool]:
         if not session:

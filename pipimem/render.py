@@ -25,28 +25,32 @@ if TYPE_CHECKING:
     from pipimem.workspace import Change
 
 
-def hit_json(hit: Hit) -> dict[str, Any]:
-    """A hit as `search --json` gives it."""
+def hit_json(group: Sequence[Hit]) -> dict[str, Any]:
+    """A hit as `search --json` gives it, with those that say nearly the same."""
+    hit, *others = group
     return {
         "ref": hit.ref, "path": hit.path, "heading": hit.heading, "line": hit.line, "channel": hit.channel,
         "layer": hit.layer, "kind": hit.kind, "text": hit.text, "score": hit.score, "signals": hit.signals,
         "date": hit.date, "warning": hit.verdict,
+        "alike": [{"ref": h.ref, "path": h.path, "line": h.line} for h in others],
     }  # fmt: skip
 
 
-def hits_text(hits: Sequence[Hit], *, explain: bool = False, colour: bool = False) -> str:
-    """Ranked passages for a person: number, reference, where from, the text."""
-    return "\n".join(_hit_lines(n, hit, explain=explain, colour=colour) for n, hit in enumerate(hits, 1))
+def hits_text(groups: Sequence[Sequence[Hit]], *, explain: bool = False, colour: bool = False) -> str:
+    """Ranked passages for a person: number, reference, where from, the text, and where nearly the same stands."""
+    return "\n".join(_hit_lines(n, group, explain=explain, colour=colour) for n, group in enumerate(groups, 1))
 
 
-def _hit_lines(number: int, hit: Hit, *, explain: bool, colour: bool) -> str:
+def _hit_lines(number: int, group: Sequence[Hit], *, explain: bool, colour: bool) -> str:
     bold, dim, plain = ("\x1b[1m", "\x1b[2m", "\x1b[0m") if colour else ("", "", "")
+    hit, *others = group
     facts = " · ".join(x for x in (hit.channel or "shared", *hit.heading[-1:], hit.kind, hit.date) if x)
     head = f"{bold}{number}. {hit.path}:{hit.line}{plain}  {dim}[{hit.ref}]  {facts}{plain}"
     warning = [f"   ! {hit.verdict}: never recalled automatically"] if hit.verdict else []
     body = ["   " + line for line in hit.text.splitlines()[:12]]
     signals = ["   " + "  ".join(f"{k} {v:.3f}" for k, v in hit.signals.items())] if explain else []
-    return "\n".join([head, *warning, *body, *signals]) + "\n"
+    alike = [f"   {dim}nearly the same: {', '.join(f'{h.path}:{h.line}' for h in others)}{plain}"] if others else []
+    return "\n".join([head, *warning, *body, *signals, *alike]) + "\n"
 
 
 def diff_json(diff: Diff, tokenizer: str) -> dict[str, Any]:
