@@ -286,20 +286,20 @@ def _search_arguments(parser: Parser) -> None:
 def _search(options: Namespace) -> int:
     from pipimem import render
 
-    query = _text(options.query)
+    query, most = _text(options.query), max(1, options.limit)
     with _open(options) as memory:
         others = _others(options, memory)
         hits = memory.search(
             query, options.channel, all_channels=options.channel is None, target=options.target,
             project=options.project, category=options.category, layers=options.layer, kinds=options.kind,
-            min_confidence=options.min_confidence, limit=max(1, options.limit) + SPARE, also=others,
+            min_confidence=options.min_confidence, limit=most if options.json else most + SPARE, also=others,
         )  # fmt: skip
         _close(others)
-        groups = _grouped(hits)[: max(1, options.limit)]
+        groups = _grouped(hits)[:most]
         _notes(memory)
         if options.json:
             skipped = [{"path": path, "reason": reason} for path, reason in memory.skipped]
-            rows = [render.hit_json(group) for group in groups]
+            rows = render.hits_json(hits, groups)
             _print_json({"query": query, "hits": rows, "stale": memory.stale, "skipped": skipped})
         else:
             colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -25,15 +25,17 @@ if TYPE_CHECKING:
     from pipimem.workspace import Change
 
 
-def hit_json(group: Sequence[Hit]) -> dict[str, Any]:
-    """A hit as `search --json` gives it, with those that say nearly the same."""
-    hit, *others = group
-    return {
-        "ref": hit.ref, "path": hit.path, "heading": hit.heading, "line": hit.line, "channel": hit.channel,
-        "layer": hit.layer, "kind": hit.kind, "text": hit.text, "score": hit.score, "signals": hit.signals,
-        "date": hit.date, "warning": hit.verdict,
-        "alike": [{"ref": h.ref, "path": h.path, "line": h.line} for h in others],
-    }  # fmt: skip
+def hits_json(hits: Sequence[Hit], groups: Sequence[Sequence[Hit]]) -> list[dict[str, Any]]:
+    """Hits as `search --json` gives them, in order; one that says nearly what a better one says names it (`alike`)."""
+    leader = {id(hit): f"{group[0].path}:{group[0].line}" for group in groups for hit in group[1:]}
+    return [
+        {
+            "ref": hit.ref, "path": hit.path, "heading": hit.heading, "line": hit.line, "channel": hit.channel,
+            "layer": hit.layer, "kind": hit.kind, "text": hit.text, "score": hit.score, "signals": hit.signals,
+            "date": hit.date, "warning": hit.verdict, "alike": leader.get(id(hit), ""),
+        }
+        for hit in hits
+    ]  # fmt: skip
 
 
 def hits_text(groups: Sequence[Sequence[Hit]], *, explain: bool = False, colour: bool = False) -> str:

@@ -94,6 +94,7 @@ def test_nearly_the_same_answers_stand_together(tmp_path: Path) -> None:
         {"pipimem.toml": "", "MEMORY.md": f"# M\n\n{lines}- okapi 网关中午重启 <!-- m-0000000f kind=fact -->\n"},
     )
     found = run("-w", tmp_path, "search", "--json", "okapi").json["hits"]
-    assert sorted(len(h["alike"]) for h in found) == [0, 2]
+    assert [bool(h["alike"]) for h in found].count(True) == 2
+    assert len(found) == 4
     shown = run("-w", tmp_path, "search", "okapi").out
     assert shown.count("nearly the same: MEMORY.md:") == 1
