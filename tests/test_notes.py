@@ -55,6 +55,7 @@ def test_todays_page_and_a_topics_are_found_shown_and_searched(make: Callable[..
     assert run("-w", root, "note", "show", "网关 搬家", "--channel", "ops").out.count("## ") == 2
     assert memory.search("okapi checklist", "ops")[0].layer == "note"
     assert memory.log("ops", limit=1)[0].files == (path,)
+    assert memory.log("ops", limit=1)[0].subject == "ops: note “second thought”"
     assert run("-w", root, "note", "show", "网关 搬家").code == 1
     with pytest.raises(NotFound):
         memory.page("today")

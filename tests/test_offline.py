@@ -330,3 +330,12 @@ def test_read_again_over_its_own_memory_the_talk_gives_nothing_new() -> None:
         again = offline.read(window.messages, entries, group=window.kind == "group").memory
         assert {f.text for f in again} <= {f.text for f in found}, window.id
         assert [f.text for f in again if not f.target] == [], window.id
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [("记住：周五不部署", "周五不部署"), ("记一下，周五不发", "周五不发"), ("记住：好的", ""), ("Remember: ok", "")],
+)
+def test_what_somebody_asks_outright_to_remember_may_be_short_in_chinese(said: str, kept: str) -> None:
+    found = offline.read([Message("x:y#1", "user", said, "林岚", "2026-11-30T10:00:00+08:00")])
+    assert [f.text for f in found.memory] == ([kept] if kept else [])

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pipimem.transcript import Message
 
 SHORT, LONG = 6, 300
+SHORT_ASKED = 4  # characters of Chinese that somebody asked outright to remember: 周五不发
 SENTENCE_LIMIT = 600
 RECENT = 20
 NEAR = 4  # messages in which an answer, a withdrawal or a correction still means what was said before
@@ -498,7 +499,8 @@ def bare(text: str) -> str:
 
 def _worth(found: Found) -> bool:
     text = found.text
-    if not SHORT <= len(text) <= LONG or veto(found):
+    least = SHORT_ASKED if found.rule.explicit and has_han(text) else SHORT
+    if not least <= len(text) <= LONG or veto(found):
         return False
     return len(text.split()) >= 3 or has_han(text)
 

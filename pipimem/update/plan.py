@@ -116,6 +116,8 @@ def subject(plan: Plan, ops: list[Op]) -> str:
         return clip(one_line(f"{where}reject “{answered[0].text}”"), 72)
     if answered:
         return clip(f"accept: {subject(plan, [op for op in ops if op not in answered])}", 72)
+    if len(ops) == 1 and ops[0].op == "block" and "/memory/" in f"/{ops[0].path}":
+        return clip(one_line(f"{where}note “{ops[0].text}”"), 72)
     if len(ops) == 1 and ops[0].op in ("file", "remove"):
         return clip(f"{where}{names[ops[0].op]} {ops[0].path}", 72)
     if len(ops) == 1 and ops[0].op in ("add", "note", "supersede"):
