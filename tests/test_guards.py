@@ -322,12 +322,12 @@ def test_an_entry_a_person_wrote_is_replaced_only_by_a_person() -> None:
 
 def test_relative_days_become_dates_and_stay_out_without_a_day() -> None:
     op = Op("add", "c/M.md", "明天下午三点评审")
-    assert guards.check(op, [said("记一下，明天下午三点评审")], guards.Known()).op.text == "2026-03-15下午三点评审"
+    assert guards.check(op, [said("记一下，明天下午三点评审")], guards.Known()).op.text == "2026-03-15 下午三点评审"
     assert (
         guards.check(op, [said("记一下，明天下午三点评审", time="")], guards.Known()).reason
         == "a relative day without a date"
     )
-    other = Op("add", "c/M.md", "2026-03-16下午三点评审")
+    other = Op("add", "c/M.md", "2026-03-16 下午三点评审")
     assert guards.check(other, [said("记一下，明天下午三点评审")], guards.Known()).outcome == "refuse"
 
 

@@ -226,7 +226,7 @@ def test_forgetting_is_held_for_a_person_and_names_its_entry() -> None:
 
 
 def test_in_a_group_an_i_gets_a_name_and_a_voice_without_one_only_proposes() -> None:
-    assert read("周五前我来弄归雁的接口文档", group=True) == {"顾念：2026-11-06前我来弄归雁的接口文档": "open-loop"}
+    assert read("周五前我来弄归雁的接口文档", group=True) == {"顾念：2026-11-06 前我来弄归雁的接口文档": "open-loop"}
     found = offline.read(talk("记住：密码每月一号换", names=("",)), group=True).memory
     assert [(f.text, f.hold) for f in found] == [("密码每月一号换", "nobody knows who said it")]
 
@@ -248,8 +248,8 @@ def test_the_assistant_reports_what_broke_and_decides_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "resolved"),
     [
-        ("周五前我来弄", "2026-03-20前我来弄"), ("周三下班之前给", "2026-03-18下班之前给"), ("本周五之前", "2026-03-13之前"),
-        ("两周后上线", "2026-03-28上线"), ("今早的事", "2026-03-14早的事"), ("昨日", "2026-03-13"), ("last night it broke", "2026-03-13 night it broke"),
+        ("周五前我来弄", "2026-03-20 前我来弄"), ("周三下班之前给", "2026-03-18 下班之前给"), ("本周五之前", "2026-03-13 之前"),
+        ("两周后上线", "2026-03-28 上线"), ("今早的事", "2026-03-14 早的事"), ("昨日", "2026-03-13"), ("last night it broke", "2026-03-13 night it broke"),
         ("每周五前交周报", "每周五前交周报"), ("周四例会", "周四例会"),
     ],
 )  # fmt: skip
@@ -259,7 +259,7 @@ def test_days_before_which_something_is_due_become_dates(text: str, resolved: st
 
 def test_a_weekday_that_lies_ahead_is_settled_only_when_asked() -> None:
     day = date(2026, 3, 14)
-    assert dates.resolve("我周四发", day, coming=True) == "我2026-03-19发"
+    assert dates.resolve("我周四发", day, coming=True) == "我 2026-03-19 发"
     assert dates.resolve("done on Monday", day, coming=True) == "done on 2026-03-16"
     assert dates.anchored("月底前搞定", day) == "月底前搞定（2026-03-14 说）"
     assert dates.anchored("by the end of the month", day) == "by the end of the month (said 2026-03-14)"

@@ -110,11 +110,11 @@ def test_the_sample_transcripts_give_what_a_reader_would_note(sample: object) ->
 @pytest.mark.parametrize(
     ("text", "resolved"),
     [
-        ("明天下午三点评审", "2026-03-15下午三点评审"), ("下周二上线", "2026-03-17上线"), ("上个月六号那次", "2026-02-06那次"),
+        ("明天下午三点评审", "2026-03-15 下午三点评审"), ("下周二上线", "2026-03-17 上线"), ("上个月六号那次", "2026-02-06 那次"),
         ("Yesterday's run failed", "2026-03-13's run failed"), ("redo it in two days", "redo it 2026-03-16"),
         ("next Tuesday at noon", "2026-03-17 at noon"), ("last Friday", "2026-03-06"), ("due by Friday", "due by 2026-03-20"),
-        ("三天后交付", "2026-03-17交付"), ("大后天见", "2026-03-17见"), ("two weeks ago", "2026-02-28"), ("后天和前天", "2026-03-16和2026-03-12"),
-        ("下个月三十一号", "下个月三十一号"), ("明晚八点", "2026-03-15晚八点"), ("on Friday as usual", "on Friday as usual"),
+        ("三天后交付", "2026-03-17 交付"), ("大后天见", "2026-03-17 见"), ("two weeks ago", "2026-02-28"), ("后天和前天", "2026-03-16 和 2026-03-12"),
+        ("下个月三十一号", "下个月三十一号"), ("明晚八点", "2026-03-15 晚八点"), ("on Friday as usual", "on Friday as usual"),
     ],
 )  # fmt: skip
 def test_relative_days_become_dates(text: str, resolved: str) -> None:

@@ -40,6 +40,9 @@ def when(stamp: str) -> datetime | None:
         return None
 
 
+_SET_OFF = re.compile(r"(?<=[\u3400-\u9fff])(?=\d{4}-\d\d-\d\d)|(?<=\d{4}-\d\d-\d\d)(?=[\u3400-\u9fff])")
+
+
 def resolve(text: str, said: date, *, coming: bool = False) -> str:
     """`text` with every relative day replaced by its ISO date, counted from the day it was said.
 
@@ -49,7 +52,7 @@ def resolve(text: str, said: date, *, coming: bool = False) -> str:
     """
     for pattern, day in (*_RULES, *(_COMING if coming else ())):
         text = pattern.sub(lambda m, day=day: _written(day(m, said), m), text)
-    return text
+    return _SET_OFF.sub(" ", text)
 
 
 def anchored(text: str, said: date, *, coming: bool = False) -> str:
