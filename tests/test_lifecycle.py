@@ -147,3 +147,16 @@ def test_a_torn_record_of_runs_only_makes_a_job_run_sooner(dm: Memory, root: Pat
     spoke(dm, "and more", "再来一条")
     assert [s.done for s in worked(dm)] == [True, True]
     assert datetime.fromisoformat(json.loads(path.read_text())["done"]["extract"])
+
+
+def test_what_was_said_over_many_turns_is_still_found_after_files_were_made_shorter(
+    make: Callable[..., Memory],
+) -> None:
+    from tests.bench.retention import found, live
+
+    memory = make({"pipimem.toml": ""})
+    memory.add_channel("ops", kind="group")
+    said = live(memory, 120)
+    assert len(said) == 40
+    assert len(found(memory, said)) >= 38
+    assert len(memory.workspace.read("channels/ops/HISTORY.archive.md") or b"") > 1000
