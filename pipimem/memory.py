@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pipimem.llm import Provider
     from pipimem.recall import Recall
     from pipimem.recall.context import Context
+    from pipimem.recall.offer import Skills
     from pipimem.references import Reference, Shown
     from pipimem.skills import Skill
     from pipimem.standing import Standing
@@ -242,6 +243,7 @@ class Memory:
                 clock=Clock(time(), self.today),
                 threshold=config["recall.threshold"],
                 user_allowed=lambda: self._user_allowed(channel),
+                skills=lambda: self._skills(scope, files, also),
                 given=self._given(session),
             )
         except (Unreadable, Refused) as error:
@@ -275,6 +277,25 @@ class Memory:
             return [hit for hits in (own, *answers) for hit in several.scaled(hits)]
 
         return search
+
+    def _skills(self, scope: Scope, files: Sequence[str], also: Sequence[Memory]) -> Skills:
+        """Which skills a recall may offer, those of other workspaces under their own paths."""
+        from pipimem import safety
+        from pipimem.recall.offer import Skills
+
+        def read(path: str) -> bytes | None:
+            root = os.path.dirname(os.path.dirname(os.path.dirname(path)))
+            owner = next((memory for memory in also if memory.workspace.root == root), self)
+            try:
+                return owner.workspace.read(path.removeprefix(root + os.sep) if root else path)
+            except Unreadable:
+                return None
+
+        def unsafe(text: str) -> str:
+            config = self.workspace.config
+            return safety.verdict(text, config["safety.patterns"], config["safety.allow"])
+
+        return Skills(read, scope.channels, files, unsafe)
 
     def _given(self, session: str) -> Callable[[Hit], bool]:
         if not session:

@@ -7,7 +7,7 @@ the block. Every step is pure; every decision is in the trace.
 from __future__ import annotations
 
 from pipimem.errors import Usage
-from pipimem.recall.gate import Clock, Gate
+from pipimem.recall.gate import WITHHELD, Clock, Gate
 from pipimem.recall.pack import Item, block, pack
 from pipimem.recall.router import Group, Route, route
 from pipimem.recall.score import score, signals
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pipimem.index import Hit
+    from pipimem.recall.offer import Skills
 
 CANDIDATES = 16
 """Hits looked at for each query: eight give the same blocks on tests/golden/recall, the rest is for those refused."""
@@ -50,16 +51,18 @@ class Recall:
 
 def recall(
     way: Route, search: Callable[[str, int], list[Hit]], *, clock: Clock, threshold: float,
-    user_allowed: Callable[[], bool], given: Callable[[Hit], bool] = lambda hit: False,
+    user_allowed: Callable[[], bool], skills: Callable[[], Skills], given: Callable[[Hit], bool] = lambda hit: False,
 ) -> Recall:  # fmt: skip
-    """Runs the pipeline for a route. `search(query, limit)` gives candidates in scope; `given` says of a passage
-    whether this session has it already.
+    """Runs the pipeline for a route. `search(query, limit)` gives candidates in scope; `skills` which of those may be
+    offered, asked when one was found; `given` says of a passage whether this session has it already.
     """
     trace: dict[str, Any] = {"router": {"fire": way.fire, "reason": way.reason, "layers": way.layers}}
     if not way.fire:
         return Recall(f"not needed: {way.reason}", trace)
-    gate = Gate(clock=clock, threshold=threshold, user_allowed=user_allowed)
+    gate = Gate(clock=clock, threshold=threshold, user_allowed=user_allowed, skills=skills)
     passed, refused = _admitted(way, search, gate)
+    refused += [(hit.ref, f"its purpose holds {why}") for hit in passed if (why := _offered(hit, gate))]
+    passed = [hit for hit in passed if not hit.verdict]
     refused += [(hit.ref, "already-given") for hit in passed if given(hit)]
     passed = [hit for hit in passed if not given(hit)]
     newest = max((hit.date for hit in passed), default="")
@@ -80,6 +83,13 @@ def recall(
         packed=[i.hit.ref for i in items],
     )  # fmt: skip
     return result
+
+
+def _offered(hit: Hit, gate: Gate) -> str:
+    """Makes the hit of a skill name the whole skill; gives why it may not be offered after all."""
+    if hit.layer == "skill":
+        hit.verdict = gate.skills.offer(hit)
+    return ", ".join(WITHHELD[v] for v in hit.verdict.split(",") if v)
 
 
 def _why_nothing(passed: Sequence[Hit], refused: Sequence[tuple[str, str]]) -> str:
@@ -105,7 +115,7 @@ def _admitted(
         nothing = not best
         for group in groups:
             for hit, reason in _judged(group, search, gate, aside=group.aside and not nothing):
-                key = hit.path, hit.start
+                key = _key(hit)
                 if reason:
                     reasons.setdefault(key, (hit.ref, reason))
                 elif key not in best or hit.signals["text"] > best[key].signals["text"]:
@@ -132,7 +142,9 @@ def _judged(group: Group, search: Callable[[str, int], list[Hit]], gate: Gate, *
 
 
 def _found(group: Sequence[str], search: Callable[[str, int], list[Hit]]) -> list[Hit]:
-    """The hits of a sentence's queries, each passage once with its best text; a query without words finds nothing."""
+    """The hits of a sentence's queries, each passage once with its best text, and each skill, unsafe when any found
+    passage of it is; a query without words finds nothing.
+    """
     found: dict[tuple[str, int], Hit] = {}
     for query in group:
         try:
@@ -140,7 +152,14 @@ def _found(group: Sequence[str], search: Callable[[str, int], list[Hit]]) -> lis
         except Usage:
             continue
         for hit in hits:
-            key = hit.path, hit.start
-            if key not in found or hit.signals["text"] > found[key].signals["text"]:
+            key = _key(hit)
+            other = found.get(key, hit)
+            if other.signals["text"] <= hit.signals["text"]:
                 found[key] = hit
+            found[key].verdict = found[key].verdict or other.verdict or hit.verdict
     return list(found.values())
+
+
+def _key(hit: Hit) -> tuple[str, int]:
+    """What is recalled once: a passage, a skill."""
+    return hit.path, 0 if hit.layer == "skill" else hit.start

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pipimem.index import Hit
+    from pipimem.recall.offer import Skills
 
 NEVER = frozenset(["identity", "standing", "archive"])
 WITHHELD = {"secret": "secret-like", "hidden": "hidden characters", "instruction": "instruction-like text"}
@@ -54,15 +55,25 @@ class Clock:
 
 class Gate:
     """What may be recalled now. `threshold` is the least absolute evidence (`index/evidence.py`); `user_allowed` says
-    whether USER.md may be given, and is only asked when some of it was found.
+    whether USER.md may be given, and is only asked when some of it was found; so is `skills`.
     """
 
-    __slots__ = ("_clock", "_threshold", "_user_allowed")
+    __slots__ = ("_clock", "_known", "_skills", "_threshold", "_user_allowed")
 
-    def __init__(self, *, clock: Clock, threshold: float, user_allowed: Callable[[], bool]) -> None:
+    def __init__(
+        self, *, clock: Clock, threshold: float, user_allowed: Callable[[], bool], skills: Callable[[], Skills]
+    ) -> None:
         self._clock = clock
         self._threshold = threshold
         self._user_allowed = user_allowed
+        self._skills = skills
+        self._known: Skills | None = None
+
+    @property
+    def skills(self) -> Skills:
+        """Which skills may be offered, for the first that was found."""
+        self._known = self._known or self._skills()
+        return self._known
 
     def judge(self, hits: Sequence[Hit], queries: Sequence[str], *, aside: bool = False) -> list[tuple[Hit, str]]:
         """Each hit of one sentence's queries with why it may not be recalled ("": it may).
@@ -75,6 +86,9 @@ class Gate:
         judged = [(hit, self._refused(hit)) for hit in hits]
         # Folding texts is the dearest step: what has little of the best text and of the best evidence cannot come near.
         likely, telling = (max((h.signals[name] for h in hits), default=0.0) * FAINT for name in ("text", "evidence"))
+        for hit, reason in judged:
+            if hit.layer == "skill" and not reason:
+                hit.signals["evidence"] += self.skills.evidence(hit)
         matches = {
             id(hit): _weighed(hit, Match(asked, names, hit))
             for hit, reason in judged
@@ -88,12 +102,14 @@ class Gate:
     def _refused(self, hit: Hit) -> str:
         if hit.layer in NEVER:
             return f"the {hit.layer} layer is never recalled"
-        if hit.kind == "front":
+        if hit.kind == "front" and hit.layer != "skill":
             return "front matter"
         if hit.layer == "user" and not self._user_allowed():
             return "USER.md is not given in groups"
         if hit.verdict:
             return ", ".join(WITHHELD[v] for v in hit.verdict.split(","))
+        if hit.layer == "skill":
+            return self.skills.refused(hit)
         if hit.until and self._clock.past(hit.until):
             return f"expired on {hit.until}"
         if hit.trial and self._clock.past(hit.trial):
