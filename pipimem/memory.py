@@ -1164,6 +1164,7 @@ class Memory:
 
     def status(self) -> dict[str, Any]:
         """What is there: files and tokens by layer, entries by kind, the index, git, commits that wait, problems."""
+        from pipimem import standing
         from pipimem.git import GitOff
         from pipimem.text import tokens
 
@@ -1193,6 +1194,17 @@ class Memory:
                 "path": self._index.path(),
                 "stale": self.stale,
                 "dictionary": self._index.dictionary() or None,
+            },
+            "models": list(self.workspace.config["update.models"]),
+            "off": [
+                *([] if self.workspace.config["update.models"] else ["models: the updater works by rules"]),
+                "vectors: search is by words",
+            ],
+            "limits": {
+                "standing_items": standing.MOST,
+                "standing_characters": standing.CHARACTERS,
+                "file_characters": self.workspace.config["workspace.file_limit"],
+                "recall_tokens": self.workspace.config["recall.budget"],
             },
             "git": git,
             "pending_commits": len(self.pending()),

@@ -354,6 +354,7 @@ def status_text(state: dict[str, Any]) -> str:
         f"always on   about {state['always_on_tokens']} tokens (SOUL, AGENTS, STANDING)",
         f"index       {index['path']}{' (stale)' if index['stale'] else ''}",
         f"Chinese     {index['dictionary'] or 'no dictionary: run pipimem index'}",
+        f"models      {', '.join(state['models']) or 'none: the updater works by rules'}",
         f"history     {state['git']}",
     ]
     if state["pending_commits"]:
