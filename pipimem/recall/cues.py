@@ -24,7 +24,7 @@ CUES: tuple[tuple[str, float, str, str], ...] = (
         "why is our|our policy|our rule|our rules|our convention|our decision|are we still|do we still|"
         "do we have|any more|already tried|tried before|seen before|saw before|the reason we|how did we|"
         "how do we|when did we|who decided|still open|open loops|pick up|the way the other|like the other|"
-        "same as in|as in the other",
+        "same as in|as in the other|is up again|are up again|is down again|are down again|happening again",
         "上次 上回 上一次 上周 上个月 去年 前几天 前阵子 以前 当时 那时候 曾经 来着 还记得 记得吗 记得不 记不记得 "
         "记得我 记得有 记得是 记得上 回忆 查历史 踩过 踩坑 老规矩 老样子 照旧 "
         "按规矩 按惯例 惯例 同样的问题 一样的问题 老问题 再次 为什么这么 怎么定的 怎么决定 定的是 说好的 说过 "
@@ -75,7 +75,7 @@ CUES: tuple[tuple[str, float, str, str], ...] = (
         "变红 标红 飘红 延期 延误 又报 老报 一直报 死机 白屏 黑屏 没退 没到账 "
         "没收到 没发货 对不上 差了 少了 丢了 弄错 开错 填错 打印不了 坏掉 漏水 断网 断电 停电 停水 卡纸 没刷新 "
         "没更新 没变 撑满 满了 超重 摔伤 崴脚 扭伤 受伤 摔坏 漏报 漏发 高温 蓝屏 "
-        "不见了 找不到 用不了 进不去 登不进 打不通 装不上 删不掉 发不出 收不到 没信号 起皱 出血 积压",
+        "不见了 找不到 捡到 用不了 进不去 登不进 打不通 装不上 删不掉 发不出 收不到 没信号 起皱 出血 积压",
     ),
     # Work on the project: how it is done here is what memory holds.
     (
@@ -103,7 +103,7 @@ CUES: tuple[tuple[str, float, str, str], ...] = (
         "add a dependency|format the|format this|reformat|prefer|preference|preferences|favourite|favorite",
         "提交信息 提交说明 提交记录 commit信息 包管理 代码风格 命名规范 规范 风格 格式化 周报 日报 月报 会议纪要 "
         "纪要 群公告 公告 通知 邮件 发言稿 广播稿 文案 幻灯片 大纲 汇报 报告 "
-        "排版 口味 偏好 习惯 忌口 过敏 语气 PPT ppt",
+        "排版 口味 偏好 习惯 忌口 不能吃 过敏 语气 PPT ppt",
     ),
     (
         "a request",
@@ -236,7 +236,7 @@ CUES: tuple[tuple[str, float, str, str], ...] = (
         "日志 指标 监控 网关 集群 节点 流水线 环境 备份 权限 后台 机器 设备 前端 "
         "后端 文件 参数 字段 记录 页面 按钮 表单 菜单 路由 回调 事件 消费者 生产者 定时任务 线程 进程 内存 磁盘 "
         "带宽 网络 代理 域名 解析 存储 变量 开关 模块 组件 脚本 系统 服务 任务 "
-        "镜像 容器 压测 分页 导出 导入 上传 下载 推送 登录 账号 二维码 尺寸 颜色 字体 大小 提交 合并 需求 排期 "
+        "镜像 容器 总结 压测 分页 导出 导入 上传 下载 推送 登录 账号 二维码 尺寸 颜色 字体 大小 提交 合并 需求 排期 "
         "工单 线上 代码 函数 注释 依赖 仓 库 固件 客户 旅客 用户 会员 员工 同事 "
         "学生 学员 家长 患者 病人 租客 住户 司机 师傅 领导 老板 供应商 合同 预算 计划 方案 结论 决定 约束 待办 "
         "教训 规则 账单 费用 发票 报销 会议 例会 开会 开个会 会场 会议室 客诉 "
@@ -570,7 +570,13 @@ GLOSSARY = (
     "safety 安全|training 培训|"
     "exam 考试|student 学生|teacher 老师|patient 患者|legal 法务|audit 审计|approval 审批|signature 签字|"
     "receipt 收据|expense 报销|"
-    "salary 工资|interview 面试|onboarding 入职"
+    "salary 工资|interview 面试|onboarding 入职|company 公司|staff 员工|employee 员工|search 搜索|replica 副本|browser 浏览器|"
+    "address 地址|phone 电话|size 尺寸|cancel 取消|automatically 自动|seat 座位|wind 风速|speed 速度|error 错误|"
+    "failed 失败|retry 重试|header 请求头|image 镜像|container 容器|dependency 依赖|"
+    "file 文件|video 视频|picture 图片|logo 标志|brand 品牌|reply 回复|answer 回答|"
+    "team 团队|colleague 同事|visitor 访客|passenger 乘客|doctor 医生|parent 家长|lesson 课程|"
+    "machine 机器|device 设备|repair 维修|inspection 检查|drill 演习|emergency 应急|weather 天气|stop 停止|"
+    "monitoring 监控|metric 指标|dashboard 仪表盘|proxy 代理|replication 复制|flaky 不稳定"
 )
 
 # Names that everybody has: not the name of something particular here.

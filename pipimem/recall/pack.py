@@ -19,7 +19,7 @@ OPENING = (
 )
 CLOSING = f"</{BLOCK}>\n"
 GROUPS = ("Session", "Memory", "Failures", "Preferences", "Skills")
-FRAME = 58
+FRAME = 61
 """Tokens of the block's first lines, its headings and its last, counted once and for all (a test counts again)."""
 KINDS = {"failure": "Failures", "lesson": "Failures", "tool-quirk": "Failures", "preference": "Preferences"}
 LAYERS = {"session": "Session", "user": "Preferences", "skill": "Skills"}

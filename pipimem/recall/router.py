@@ -88,6 +88,7 @@ def route(
     if len(text) > HEAD + TAIL:
         text = f"{text[:HEAD]}\n{text[-TAIL:]}"
     bare = text.strip().replace("为什么是", "为什么 是")  # else 什么是 would ask for an explanation
+    bare = bare.replace("ERR! ", "ERROR ")  # as npm begins its lines: no end of a sentence
     given = [*map(signature, errors), *files]
     reason = "" if always else _never(bare, given=bool(given))
     if reason:
@@ -155,7 +156,8 @@ def _groups(parts: Sequence[str], worths: Sequence[float]) -> list[Group]:
     beside = [j for i in chosen for j in (i - 1, i + 1) if 0 <= j < len(parts) and worths[j] >= 0]
     told = any(is_error(parts[i]) for i in chosen)
     groups: dict[str, Group] = {}
-    for i in list(dict.fromkeys([*chosen, *beside]))[:QUERIES]:
+    asked = [i for i in dict.fromkeys([*chosen, *beside]) if not is_error(parts[i]) or signature(parts[i])]
+    for i in asked[:QUERIES]:
         tasks = subjects(runs(parts[i]), parts[i])[:TASKS]
         said = _before_colon(parts[i]) if tasks else parts[i]
         query = telling(said)

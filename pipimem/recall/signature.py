@@ -5,13 +5,21 @@ Queries are made of it, so that a stack trace finds the failure noted on another
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 EDGES = "\"'`“”‘’「」()[]{}<>,;:!?*|=，。；：！？（）【】《》、"
 HEX = frozenset("0123456789abcdef")
 NUMBERS = frozenset("0123456789.,:+-/%TZ")
 UNITS = ("ms", "s", "kb", "mb", "gb", "kib", "mib", "gib", "b", "px", "sec", "secs")
 NOISE = frozenset(("file", "line", "in", "at", "most", "recent", "call", "last", "traceback", "module"))
 FRAME = ("file ", "at ", "traceback (most recent")
-SIGNS = ("Error", "Exception", "ERROR", "FATAL", "Traceback", "panic:", "error:", 'File "', "    at ", "errno")
+SIGNS = ("Error", "Exception", "ERROR", "ERR!", "FATAL", "Traceback", "panic:", "error:", 'File "', "    at ", "errno")
+PACKAGES = frozenset("java javax lang util io net builtins exceptions errors".split())
+BEFORE_CODE = frozenset("http http/1.0 http/1.1 http/2 status code httperror statuscode 状态码".split())
+AFTER_CODE = frozenset("bad client conflict forbidden gateway internal not server service too unauthorized".split())
+"""What stands before or after an HTTP status: such a number is the error's name, not chance."""
 LONGEST = 4_000
 
 
@@ -32,8 +40,20 @@ def is_error(text: str) -> bool:
 
 def _line(line: str) -> str:
     frame = line.lower().startswith(FRAME)
-    words = (stable(word) for word in line.split())
+    said = line.split()
+    words = [stable(word) for word in said]
+    for i, word in enumerate(said):
+        if not words[i] and (code := word.strip(EDGES)) and _status(code, words[i - 1 : i], words[i + 1 : i + 2]):
+            words[i] = code
     return " ".join(word for word in words if word and not (frame and word.lower() in NOISE))
+
+
+def _status(word: str, before: Sequence[str], after: Sequence[str]) -> bool:
+    """Whether a word is an HTTP status of a failed request, by its neighbours."""
+    if len(word) != 3 or word[0] not in "45" or not word.isascii() or not word.isdigit():
+        return False
+    named = any(w.lower().rpartition(".")[2] in BEFORE_CODE or w.lower() in BEFORE_CODE for w in before)
+    return named or any(w.lower() in AFTER_CODE for w in after)
 
 
 def stable(word: str) -> str:
@@ -41,6 +61,9 @@ def stable(word: str) -> str:
     bare = word.strip(EDGES).rstrip(EDGES + ".")
     if not bare or bare.startswith("\\"):
         return ""
+    name, at, version = bare.rpartition("@")
+    if at and name and NUMBERS.issuperset(version):  # react@18.2.0
+        return stable(name)
     if "://" in bare or "@" in bare[1:]:
         return ""
     if bare[0] in "/~" or bare[1:3] == ":\\":
@@ -50,6 +73,8 @@ def stable(word: str) -> str:
         bare = name
     if _volatile(bare.lower()):
         return ""
+    if bare.endswith(("Error", "Exception")) and "." in bare:
+        bare = ".".join(part for part in bare.split(".") if part not in PACKAGES)
     return bare if bare == word else stable(bare)
 
 
