@@ -52,7 +52,7 @@ class Group:
 
     @property
     def other(self) -> str:
-        """What to ask when the queries find nothing: the sentence in the other language ("" for none)."""
+        """What to ask when the queries find nothing or a single word: the sentence in the other language, or ""."""
         return translated(self.queries[0])
 
 
