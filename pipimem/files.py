@@ -70,13 +70,18 @@ def reason(error: OSError, *, reading: bool = False) -> str:
 def read_regular(path: str) -> bytes:
     """The bytes of a regular file of at most 50 MB. `OSError` for anything else; a pipe is never waited for."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    with os.fdopen(handle, "rb") as file:
+    try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
         if found.st_size > READ_LIMIT:
             raise OSError(errno.EFBIG, f"larger than {READ_LIMIT // 1024 // 1024} MB")
-        return file.read()
+        parts = []
+        while part := os.read(handle, max(found.st_size, 4096) + 1):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(handle)
 
 
 def write_private(path: str, data: bytes, mode: int = 0o600) -> None:

@@ -408,6 +408,30 @@ def test_threads_may_share_a_cutter(path: str, words: list[str]) -> None:
     assert wrong == []
 
 
+OTHERS = """
+import sys
+from pipimem.index import chinese
+if {first}:
+    import rjieba
+    rjieba.add_word("部署窗口改到", 90_000, "")
+    assert "部署窗口改到" in rjieba.cut("部署窗口改到周四", False)
+ours = chinese.bulk_cutter({extra})
+assert ours.source == "rjieba"
+assert ("部署窗口改到" in ours.cut("部署窗口改到周四")) is bool({extra})
+import rjieba
+assert ("部署窗口改到" in rjieba.cut("部署窗口改到周四", False)) is {first}
+"""
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("extra", [{}, {"部署窗口改到": 90_000}])
+def test_words_added_by_the_program_around_us_are_not_ours_nor_ours_its(first: bool, extra: dict[str, int]) -> None:
+    pytest.importorskip("rjieba")
+    code = OTHERS.format(first=first, extra=extra)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 COLD = """
 import sys
 from pipimem.index import chinese, words

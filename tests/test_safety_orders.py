@@ -65,3 +65,16 @@ def test_every_rule_is_a_pattern() -> None:
     rests = [rest for words in orders.read_rules().values() for rests in words.values() for rest in rests]
     assert len(rests) > 700
     assert all(orders.steps(rest) for rest in rests)
+
+
+def test_no_order_is_missed_by_the_words_that_are_looked_for_first() -> None:
+    every = [(word, rests) for words in orders.read_rules().values() for word, rests in words.items()]
+    alone = [f"x {word} {word}\n{word}: {word}。" for word, _ in every]
+    texts = [*WITH_ORDER, *WITHOUT_ORDER, *alone, *map(str.upper, WITH_ORDER)]
+    found = 0
+    for text in texts:
+        low = text.lower()
+        slow = {span for word, rests in every for span in orders._order(low, word, rests)}
+        assert set(orders._orders(text)) == slow, text
+        found += bool(slow)
+    assert found > len(WITH_ORDER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import random
 
@@ -9,6 +10,7 @@ import pytest
 
 from pipimem import safety
 from pipimem.errors import Usage
+from pipimem.safety import secret_forms
 from tests.conftest import case
 from tests.safety_tables import VALUES, WITH_SECRET, WITHOUT_SECRET
 
@@ -21,6 +23,14 @@ def test_secrets_are_found_with_precision_and_recall_of_097() -> None:
     assert len(WITHOUT_SECRET) >= 80
     assert found / len(WITH_SECRET) >= 0.97, missed
     assert found / (found + len(alarms)) >= 0.97, alarms
+
+
+def test_no_token_is_shorter_than_the_run_that_is_looked_for_first() -> None:
+    parser = importlib.import_module("re._parser")
+    run = parser.parse(secret_forms._LONG).getwidth()[0]
+    shortest = {prefix: len(prefix) + parser.parse(rest).getwidth()[0] for _, prefix, rest, _ in secret_forms._PREFIXES}
+    assert run > 10
+    assert {prefix: length for prefix, length in shortest.items() if length < run} == {}
 
 
 @pytest.mark.parametrize("row", WITH_SECRET, ids=range(len(WITH_SECRET)))

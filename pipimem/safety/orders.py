@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
+import re
 
 from pipimem.safety.views import glued, lowered, positions, rx, scanned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterator
 
     from pipimem.safety.views import Span
@@ -472,29 +472,59 @@ _FORBIDDEN = (
 
 def _orders(text: str) -> Iterator[Span]:
     low = lowered(text)
-    keys = {"", *rx("[a-z]+").findall(low)}
-    if not low.isascii():
-        keys.update(low)
     rules = read_rules()
-    for key in keys & rules.keys():
+    held = ["", *rx("[a-z]+").findall(low)]
+    if not low.isascii():
+        held += rx(_characters()).findall(low)
+    for key in _keys().intersection(held):
         for word, rests in rules[key].items():
-            if word in low:
+            if word in low and _beginning(word, tuple(rests)).search(low):
                 yield from _order(low, word, rests)
 
 
 @functools.cache
 def read_rules() -> dict[str, dict[str, list[str]]]:
-    """First Latin word or Chinese character -> word -> what must follow, as the table has it."""
-    rules: dict[str, dict[str, list[str]]] = {}
+    """What a text must hold for a word -> the word -> what must follow, as the table has it."""
+    found: dict[str, list[str]] = {}
     for words, rest in rx(_RULE).findall(_ORDERS):
         for word in words.replace("\n    ", "").split("|"):
-            key = rx("[a-z]+|[^\0-~]|").findall(word)[0]
-            rules.setdefault(key, {}).setdefault(word, []).append(rest.replace("\n    ", ""))
+            found.setdefault(word, []).append(rest.replace("\n    ", ""))
+    common, rules = "".join(found), dict[str, dict[str, list[str]]]()
+    for word, rests in found.items():
+        rules.setdefault(_key(word, common), {})[word] = rests
     return rules
 
 
+def _key(word: str, common: str) -> str:
+    """The Latin word or Chinese character by which a rule's word is looked up: the most telling of those that must
+    stand whole where it does.
+    """
+    first = rx("[a-z]+|[^\0-~]|").findall(word)[0]
+    if not word.isascii() and not first.isascii():
+        return min((char for char in word if not char.isascii()), key=common.count)
+    whole = word.isascii() and (word[-1].isalpha() or not word[0].isalpha())
+    return str(max(rx("[a-z]+").findall(word), key=len, default="") if whole else first)
+
+
+@functools.cache
+def _keys() -> frozenset[str]:
+    return frozenset(read_rules())
+
+
+@functools.cache
+def _characters() -> str:
+    return f"[{''.join(key for key in read_rules() if not key.isascii())}]"
+
+
+@functools.cache
+def _beginning(word: str, rests: tuple[str, ...]) -> re.Pattern[str]:
+    """The word and the first part of any of its rules: a text without them needs no closer look."""
+    edge = "(?![a-z0-9])" if _is_edged(word) else ""
+    return rx(f"{re.escape(word)}{edge}(?:{'|'.join(_spelled(rest)[0] for rest in rests)})")
+
+
 def _order(low: str, word: str, rests: list[str]) -> Iterator[Span]:
-    edged = word.isascii() and word[-1].isalpha()
+    edged = _is_edged(word)
     for at in positions(low, word):
         start = at + len(word)
         if edged and ((word[0].isalpha() and glued(low, at)) or glued(low, start + 1)):
@@ -504,6 +534,10 @@ def _order(low: str, word: str, rests: list[str]) -> Iterator[Span]:
             if end >= 0 and not rx(_FORBIDDEN).search(low, max(0, at - 40), at):
                 yield at, end, "instruction"
                 break
+
+
+def _is_edged(word: str) -> bool:
+    return word.isascii() and word[-1].isalpha()
 
 
 def _follow(low: str, at: int, rest: str, most: int) -> int:
@@ -521,8 +555,11 @@ def _follow(low: str, at: int, rest: str, most: int) -> int:
 @functools.cache
 def steps(rest: str) -> list[re.Pattern[str]]:
     """The patterns of what must follow a rule's word, one after another; re.error when one is none."""
+    return [rx(part) for part in _spelled(rest)]
+
+
+def _spelled(rest: str) -> list[str]:
     spelled = "" if rest == "-" else rest
     for name, part in _PARTS.items():
         spelled = spelled.replace(f"{{{name}}}", part)
-    parts = spelled.replace(" … ", "…").replace(" …", "…").replace(" ", _GAP).split("…")
-    return [rx(part) for part in parts]
+    return spelled.replace(" … ", "…").replace(" …", "…").replace(" ", _GAP).split("…")

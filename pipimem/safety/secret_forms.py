@@ -67,11 +67,15 @@ _TOKENS: tuple[tuple[str, str, str, bool], ...] = (
     ("jwt", "eyJ", r"[A-Za-z0-9_-]{6,2000}+\.[A-Za-z0-9_-]{6,}+(?:\.[A-Za-z0-9_-]++)*+", False),
 )
 _PREFIXES = [(kind, prefix, rest, random) for kind, starts, rest, random in _TOKENS for prefix in starts.split()]
+_LONG = r"[!-~]{16,}"  # no token of the table is shorter, and each is ASCII for so long
 
 
 def _prefixed(text: str) -> Iterator[Span]:
+    if not (found := rx(_LONG).findall(text)):
+        return
+    long = "\n".join(found)
     for kind, prefix, rest, random in _PREFIXES:
-        if prefix in text:
+        if prefix in long:
             for start, end in _after_prefix(text, prefix, rest, random):
                 yield start, end, kind
 

@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
 def find(text: str) -> Iterator[Span]:
     """Values behind names first, then those that only their surroundings announce."""
-    yield from _named(text)
-    yield from _in_context(text)
+    low = lowered(text)
+    yield from _named(text, low)
+    yield from _in_context(text, low)
 
 
-_NAMES = (
+_KINDS = (
     ("password", "password passwd passwort passphrase passcode pwd 密码 密碼 口令 pass pw"),
     ("secret", "secret"),
     ("authorization", "authorization"),
     ("token", "token 令牌 授权码 bearer"),
     ("key", "key 密钥 密鑰 秘钥 秘鑰 私钥"),
 )
+_NAMES = [(kind, name) for kind, names in _KINDS for name in names.split()]
 _KEY_OF = (
     r"(?:api|access|secret|private|encryption|signing|master|auth|service|account|storage|license|subscription"
     r"|client|app|webhook|session|deploy|ssh|hmac|jwt|aes)[ _-]?$"
@@ -64,11 +66,10 @@ _AFTER_ZH = (
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "「": "」", "『": "』", "【": "】"}
 
 
-def _named(text: str) -> Iterator[Span]:
-    low = lowered(text)
-    for kind, names in _NAMES:
-        for name in names.split():
-            for start, end in _values_after(text, low, name, kind) if name in low else ():
+def _named(text: str, low: str) -> Iterator[Span]:
+    for kind, name in _NAMES:
+        if name in low:
+            for start, end in _values_after(text, low, name, kind):
                 yield start, end, kind
 
 
@@ -192,10 +193,11 @@ _CONTEXTS = (
 )
 
 
-def _in_context(text: str) -> Iterator[Span]:
-    low = lowered(text)
+def _in_context(text: str, low: str) -> Iterator[Span]:
     for kind, word, rest in _CONTEXTS:
-        for at in positions(low, word) if word in low else ():
+        if word not in low:
+            continue
+        for at in positions(low, word):
             found = rx(rest).match(text, at + len(word))
             if not found or glued(text, at):
                 continue

@@ -21,7 +21,7 @@ UNSEEN = (
 
 UNSEEN_RUN = f"[{UNSEEN}]+"
 _INSIDE = f"(?<=[!-~\u4e00-\u9fff])[{UNSEEN}]++(?=[!-~\u4e00-\u9fff])"
-_WIDE = "[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff]"
+_WIDE = "\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\U0001d400-\U0001d7ff"
 
 
 @functools.cache
@@ -56,9 +56,9 @@ def scanned(text: str, find: Callable[[str], Iterable[Span]]) -> list[Span]:
     characters around once more without them. Both, because the same character hides a word's middle in one text and
     parts two words in another.
     """
-    if text.isascii():
+    if text.isascii() or not rx(f"[{UNSEEN}{_WIDE}]").search(text):
         return list(find(text))
-    if rx(_WIDE).search(text):
+    if rx(f"[{_WIDE}]").search(text):
         text = text.translate(_wide())
     spans = list(find(text))
     bare, kept = _without_unseen(text)
