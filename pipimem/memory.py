@@ -130,6 +130,10 @@ class Memory:
         """Brings the whole index up to date by the files' stamps. Raises `Refused` when another is writing it."""
         return self._index.sync()
 
+    def believe(self, holds: Callable[[float], bool] | None) -> None:
+        """Trusts a look at the files for as long as a watcher of them says so (`Watch.holds`); None ends that."""
+        self._index.holds = holds or (lambda since: False)
+
     def ready(self) -> None:
         """Brings what is asked next up to date. Raises `Unreadable` when the workspace cannot be looked through."""
         self._index.facts()

@@ -14,7 +14,7 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +25,7 @@ import pytest
 import pipimem
 from pipimem.text import digest
 from pipimem.watch import BULK, LONGEST, PAUSE_MOST, SETTLE, Watch, _folders, _matters, _Pace, mount_type
+from pipimem.workspace import Scan
 from tests.conftest import _give_up_privileges, run, snapshot, write
 
 PATIENCE = 15.0
@@ -705,3 +706,31 @@ def test_an_opened_memory_can_ask_whether_its_last_look_still_holds(notes: Path)
         notes.rename(notes.with_name("away"))
         eventually(lambda: not watch.holds(time.monotonic()))
     assert not watch.holds(time.monotonic())
+
+
+def test_a_memory_that_believes_its_watcher_looks_again_only_when_something_changed(
+    notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipimem.index.TRUST", 0.0)
+    with Watch(str(notes)) as watch, pipimem.open(str(notes)) as memory:
+        eventually(lambda: watch.holds(time.monotonic()))
+        memory.believe(watch.holds)
+        assert memory.search("ferry")
+        scans = 0
+        scan = memory.workspace.scan
+
+        def counted(channels: Sequence[str] | None = None) -> Scan:
+            nonlocal scans
+            scans += 1
+            return scan(channels)
+
+        monkeypatch.setattr(memory.workspace, "scan", counted)
+        assert memory.search("ferry")
+        assert scans == 0
+        save(notes / "memory" / "渡口.md", "# 渡口\n\n末班渡船\n")
+        eventually(lambda: any(h.path == "memory/渡口.md" for h in memory.search("渡口 ferry", limit=50)))
+        assert scans > 0
+        memory.believe(None)
+        seen = scans
+        memory.search("ferry")
+        assert scans == seen + 1

@@ -72,6 +72,7 @@ class Index:
         self.tokenizer = ""
         self.documents = 0
         self.patience = PATIENCE
+        self.holds: Callable[[float], bool] = lambda since: False
         self._db: sqlite3.Connection | None = None
         self._at, self._writable, self._inode = "", True, ""
         self._inside, self._in_memory, self._healed = True, False, False
@@ -269,7 +270,7 @@ class Index:
         """
         key = None if channels is None else tuple(channels)
         now, last = time.monotonic(), self._looks.get(key)
-        if last and self._db is not None and not fresh and now - last[0] < TRUST:
+        if last and self._db is not None and not fresh and (now - last[0] < TRUST or self.holds(last[0])):
             _, self.stale, self.skipped = last
             return self._db
         scan = self.workspace.scan(channels)
