@@ -279,8 +279,8 @@ class History:
         commits = {sha for _, sha in repository.blame(path, first, last)}
         if "" in commits:
             return None
-        found = [c for c in repository.log([path], 1000) if c.sha in commits]
-        return found[0] if found else None
+        found = [c for sha in commits if (c := repository.find(sha)) is not None]
+        return max(found, key=lambda c: c.time, default=None)
 
     def _back(self, repository: Repository, sha: str, path: str) -> Change | None:
         after, now = repository.head(path, sha), self.workspace.read(path)

@@ -106,6 +106,21 @@ def test_an_entry_is_never_put_back_beside_itself(make: Callable[..., Memory]) -
     assert full.read_text().count(first.id) == 1
 
 
+def test_blame_reaches_as_far_back_as_the_history_goes(
+    make: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipimem.git import Repository
+
+    memory = make(git=True)
+    memory.add_channel("ops")
+    first = memory.add("部署窗口是周四晚上", "ops")
+    memory.add("a later one", "ops")
+    monkeypatch.setattr(Repository, "log", lambda *a, **k: [])  # a history longer than any look at the newest commits
+    _, commit, _ = memory.blame(first.plan.ops[0].id)
+    assert commit is not None
+    assert commit.sha == first.commit
+
+
 def test_undoing_a_forget_lets_it_be_learned_again(make: Callable[..., Memory]) -> None:
     from tests.test_update import talk
 
