@@ -275,12 +275,14 @@ class History:
 
     def wrote(self, path: str, first: int, last: int) -> Commit | None:
         """The commit that last wrote the lines `first` to `last` of a file; None while one is not committed yet."""
+        from datetime import datetime
+
         repository = self.repository()
         commits = {sha for _, sha in repository.blame(path, first, last)}
         if "" in commits:
             return None
         found = [c for sha in commits if (c := repository.find(sha)) is not None]
-        return max(found, key=lambda c: c.time, default=None)
+        return max(found, key=lambda c: datetime.fromisoformat(c.time), default=None)
 
     def _back(self, repository: Repository, sha: str, path: str) -> Change | None:
         after, now = repository.head(path, sha), self.workspace.read(path)
