@@ -26,6 +26,7 @@ import pytest
 import pipimem
 from pipimem import cli, config, errors
 from pipimem.memory import Memory
+from pipimem.opened import Opened
 from tests.conftest import SAMPLE
 
 ROOT = Path(__file__).parents[1]
@@ -125,11 +126,18 @@ def first_sentence(thing: object) -> str:
     return (inspect.getdoc(thing) or "").split("\n\n")[0].replace("\n", " ")
 
 
+INNER = frozenset(
+    "traces redacted refuse_secret template templates text_of taken planned language_of key stones entry_facts marked "
+    "source_of".split()
+)
+"""Members of an opened workspace that only the modules of the verbs use."""
+
+
 def members() -> str:
     """The table of what an opened `Memory` offers."""
     rows = []
-    for name, value in vars(Memory).items():
-        if name.startswith("_"):
+    for name, value in {**vars(Opened), **vars(Memory)}.items():
+        if name.startswith("_") or name in INNER:
             continue
         if isinstance(value, property):
             rows.append((f"`{name}`", first_sentence(value)))

@@ -407,7 +407,7 @@ def test_a_text_changed_between_the_look_and_the_reading_is_not_served(make: Cal
     memory = make({"channels/ops/MEMORY.md": "- the lantern costs 10\n- 灯笼十元\n"})
     root = Path(memory.workspace.root)
     memory.search("lantern", "ops")
-    index = memory._index
+    index = memory.passages
     real = index.workspace.absolute
 
     def absolute(path: str) -> str:  # a person saves at the worst moment, every time
@@ -439,12 +439,12 @@ def test_a_new_word_in_the_lexicon_is_cut_out_of_old_files(make: Callable[..., M
 def test_an_open_memory_notices_a_new_lexicon(make: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch) -> None:
     memory = make({"memory/a.md": "灰度发布提示词上线\n"})
     memory.index()
-    before = memory._index.path()
+    before = memory.passages.path()
     write(Path(memory.workspace.root), {"lexicon.txt": "提示词\n"})
     now = time.monotonic() + 10
     monkeypatch.setattr(time, "monotonic", lambda: now)
     assert len(memory.search("提示词")) == 1
-    assert memory._index.path() != before
+    assert memory.passages.path() != before
 
 
 def test_new_safety_patterns_reach_what_was_indexed_before(make: Callable[..., Memory], tmp_path: Path) -> None:
@@ -626,7 +626,7 @@ def test_a_wrong_row_is_found_by_asking_and_mended(make: Callable[..., Memory]) 
 
 def test_another_programs_database_is_refused_and_stays_as_it_is(make: Callable[..., Memory]) -> None:
     with make({"channels/ops/MEMORY.md": "# M\n\n- a lantern, 灯笼\n"}) as memory:
-        path = Path(memory._index.path())
+        path = Path(memory.passages.path())
     root = Path(memory.workspace.root)
     path.parent.mkdir(parents=True)
     with closing(sqlite3.connect(path)) as db:
@@ -785,7 +785,7 @@ def test_an_index_that_cannot_even_be_read_now_is_done_without(make: Callable[..
 def test_an_explicit_index_says_that_another_process_writes(make: Callable[..., Memory]) -> None:
     memory = make({"memory/a.md": "a lantern\n"})
     memory.index()
-    memory._index.patience = 0.05
+    memory.passages.patience = 0.05
     with (
         held(index_file(Path(memory.workspace.root))),
         pytest.raises(Refused, match="another process is writing it"),
@@ -848,7 +848,7 @@ def test_readers_see_the_old_index_or_the_new_one_never_an_empty_one(make: Calla
 
 def test_an_index_that_exists_but_is_not_built_yet_is_not_an_empty_answer(make: Callable[..., Memory]) -> None:
     with make({"memory/a.md": "a lantern\n"}) as memory:
-        path = Path(memory._index.path())
+        path = Path(memory.passages.path())
     path.parent.mkdir(parents=True)
     with closing(sqlite3.connect(path)) as db:  # as another process leaves it before its first commit
         db.execute("PRAGMA journal_mode=WAL")

@@ -154,7 +154,7 @@ def test_the_set_is_what_it_says() -> None:
 def test_every_label_names_something_that_is_there(measured: tuple[Memory, dict[str, Any]]) -> None:
     memory, _ = measured
     known = {ref for row in MESSAGES for ref in (*row["relevant"], *row.get("also", []))}
-    missing = [ref for ref in known if not memory._index.lookup(ref, memory.scope(all_channels=True))]
+    missing = [ref for ref in known if not memory.passages.lookup(ref, memory.scope(all_channels=True))]
     assert missing == []
 
 

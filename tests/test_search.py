@@ -265,8 +265,8 @@ def test_only_an_entry_in_scope_supersedes(make: Callable[..., Memory]) -> None:
 
 def test_a_reference_is_looked_up_within_the_scope(lanterns: Memory) -> None:
     assert lanterns.entry("[m-00000004]").text == "the lantern of Ines, 她的灯笼"
-    assert lanterns._index.lookup("m-00000004", lanterns.scope("ops")) == []
-    assert [h.path for h in lanterns._index.lookup("m-00000001", lanterns.scope("ops"))] == ["MEMORY.md"]
+    assert lanterns.passages.lookup("m-00000004", lanterns.scope("ops")) == []
+    assert [h.path for h in lanterns.passages.lookup("m-00000001", lanterns.scope("ops"))] == ["MEMORY.md"]
 
 
 # Forgetting
@@ -328,7 +328,7 @@ def test_a_section_a_person_deleted_is_gone_after_a_purge(make: Callable[..., Me
     write(root, {"memory/a.md": "# Kept\n\nkept words\n"})
     with pipimem.open(str(root)) as memory:
         memory.index()
-        memory._index.purge()
+        memory.passages.purge()
         assert in_bytes(root, "qqheading", "qqbody", "斑马线") == []
         assert len(memory.search("kept words")) == 1
 
@@ -340,7 +340,7 @@ def test_nothing_that_is_asked_or_forgotten_is_left_in_a_busy_index(make: Callab
         root = Path(memory.workspace.root)
         memory.index()
     with held(index_file(root)), pipimem.open(str(root)) as memory:
-        memory._index.patience = 0.2
+        memory.passages.patience = 0.2
         memory.forget("m-0000000a")
     assert in_bytes(root, "qqzebraword", "斑马线") == []
     assert run("-w", root, "search", "qqzebraword").code == 1

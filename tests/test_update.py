@@ -236,7 +236,7 @@ def test_an_operation_on_an_entry_a_person_changed_meanwhile_is_refused(group: M
     entry = applied.plan.ops[0]
     from pipimem.update.plan import Op
 
-    plan = group._plan("dm:ines", [Op("forget", entry.path, target=entry.id)], {}, "person")
+    plan = group.planned("dm:ines", [Op("forget", entry.path, target=entry.id)], {}, "person")
     full = group.workspace.absolute(entry.path)
     text = (group.workspace.read(entry.path) or b"").replace(b"The pool is heron", b"The pool is egret")
     with open(full, "wb") as file:

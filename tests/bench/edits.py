@@ -112,7 +112,7 @@ class Edits:
 
     def committed(self) -> bool:
         """Whether git has the file's text."""
-        return self.memory._history.repository().head(NAME) == self.path.read_bytes()
+        return self.memory.commits.repository().head(NAME) == self.path.read_bytes()
 
 
 def undo_everything(edits: Edits, count: int) -> tuple[int, int, bool]:

@@ -96,13 +96,13 @@ def change(root: Path, memory: Memory) -> None:
     before = path.read_bytes()
     for name, where in (("in its channel", channel), ("everywhere", None)):
         path.write_bytes(before + LATER.encode())
-        memory._index._looks.clear()
+        memory.passages._looks.clear()
         started = time.process_time()
         hits = memory.search("zqxlater lantern", where, all_channels=where is None, limit=3)
         seen = any("zqxlater" in hit.text for hit in hits)
         print(f"one changed file seen {name}: {seen}, {time.process_time() - started:.3f} s CPU")
         path.write_bytes(before)
-        memory._index._looks.clear()
+        memory.passages._looks.clear()
         memory.search("lantern", where, all_channels=where is None, limit=1)
 
 
@@ -155,7 +155,7 @@ def measure(root: Path, asked: int) -> None:
 
 def _trust(memory: Memory) -> None:
     """Makes the last looks last."""
-    looks = memory._index._looks
+    looks = memory.passages._looks
     looks.update({scope: (time.monotonic() + 1e6, *rest) for scope, (_, *rest) in looks.items()})  # type: ignore[misc]
 
 
