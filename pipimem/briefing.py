@@ -8,7 +8,7 @@ from __future__ import annotations
 from pipimem import markdown, safety, standing
 from pipimem.recall import context
 from pipimem.recall.context import INSTRUCTIONS, MEMORY, Context, Part, Remembered
-from pipimem.text import clip, decode, one_line, plural
+from pipimem.text import clip, decode, encode, one_line, plural
 from pipimem.workspace import read_data
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ class Briefing:
 
     def retained(self) -> Context:
         """What must outlive a compaction: what is pinned, SESSION whole, and the newest entries that hold."""
-        session = context.whole("the session", self._path("SESSION.md"), self._own("SESSION.md"), context.FULL_TOKENS)
+        session = context.whole("the session", self._path("SESSION.md"), self._session(), context.FULL_TOKENS)
         session.text = self._redacted(session.text)
         return Context([self._standing(), session, self._newest()], self._notes)
 
@@ -62,7 +62,7 @@ class Briefing:
 
     def _memory(self, mode: str, preset: str, recalled: Recall | None) -> Iterator[Part]:
         if preset == "subagent":
-            yield self._part("the session", "SESSION.md", context.handover(self._own("SESSION.md")))
+            yield self._part("the session", "SESSION.md", context.handover(self._session()))
         if mode == "full" and preset == "main":
             yield from self._whole()
         elif preset == "session-start" or recalled is None:
@@ -79,6 +79,10 @@ class Briefing:
 
     def _own(self, name: str) -> bytes:
         return self._read(f"{self._channel.path}/{name}") if self._channel else b""
+
+    def _session(self) -> bytes:
+        """SESSION as a reader needs it: without what the comments of its items say."""
+        return encode(markdown.uncommented(decode(self._own("SESSION.md"))))
 
     def _redacted(self, text: str) -> str:
         config = self._workspace.config
@@ -147,7 +151,7 @@ class Briefing:
         except ValueError:
             sure = False
         safe = not safety.verdict(entry.text, config["safety.patterns"], config["safety.allow"])
-        return sure and safe and all(day >= self._today for day in ends)
+        return sure and safe and not facts.get("conflicts") and all(day >= self._today for day in ends)
 
     def _whole(self) -> Iterator[Part]:
         """Every memory file of the scope, for mode `full`, within its tokens; a file with unsafe text stays out."""
@@ -159,7 +163,8 @@ class Briefing:
                 reason = "it holds hidden characters or instruction-like text"
                 yield Part(document.layer, MEMORY, path=document.path, state="out", reason=reason)
                 continue
-            part = context.whole(document.layer, document.path, text.encode("utf-8", "surrogateescape"), left)
+            text = markdown.uncommented(text) if document.layer == "session" else text
+            part = context.whole(document.layer, document.path, encode(text), left)
             left -= part.tokens
             yield part
 

@@ -63,7 +63,11 @@ KEYS: dict[str, Key] = {
     "recall.budget": Key(1200, "Tokens of a recalled block, 100 to 1,500.", span=(100, 1500)),
     "recall.threshold": Key(1.5, "Least evidence for a passage to be recalled; one telling word is 3.", span=(0, 1000)),
     "update.models": Key([], "Models the updater asks, in order, such as ollama:qwen3; none means rules only."),
+    "update.job_models": Key(
+        {}, "Job (refresh, extract, promote, condense, fold) → the model it asks first, such as ollama:qwen3."
+    ),
     "update.timeout": Key(60, "Seconds one model is waited for, 5 to 600.", span=(5, 600)),
+    "update.refresh_timeout": Key(30, "Seconds for the job refresh, which runs during work, 5 to 600.", span=(5, 600)),
     "update.trial_days": Key(30, "Days a remembered item stays on trial, 0 to 3,650.", span=(0, 3650)),
     "git.commit": Key(True, "Whether changes are committed."),
     "git.outer": Key(False, "Whether to commit into a repository above the workspace.", own=True),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pipimem.workspace import Channel, Workspace
 
 TALK = ("refresh", "extract")
-TIDY = ("condense", "fold")
+TIDY = ("promote", "condense", "fold")
 HOWS = ("done", "failed")
 
 
@@ -67,10 +67,13 @@ class Lifecycle:
         self._now = now
         self._turns = Turns(workspace, channel.id)
 
-    def boundary(self, transcript: Transcript | None) -> list[Step]:
-        """Runs the jobs now, before a compaction or at a new session; files are made shorter where they are long."""
+    def boundary(self, transcript: Transcript | None, tidy: Sequence[str] = TIDY) -> list[Step]:
+        """Runs the jobs now, before a compaction or at a new session; files are made shorter where they are long.
+
+        `tidy` are the jobs of the second kind: a session that goes on keeps its SESSION as it is.
+        """
         steps = [self._run(job, transcript) for job in TALK]
-        for job in TIDY:
+        for job in tidy:
             long = not schedule.too_short(job, self.state(job))
             steps.append(self._run(job, None) if long else Step(job, False, "threshold-not-met"))
         return steps
@@ -89,9 +92,16 @@ class Lifecycle:
         memory, history = self._text("MEMORY.md"), self._text("HISTORY.md")
         record = self._record()
         return schedule.State(
-            window.turns, window.calls, dates.when(window.last), len(decode(memory)), _blocks(memory),
+            window.turns, window.calls, dates.when(window.last), self._movable(), len(decode(memory)), _blocks(memory),
             len(decode(history)), _blocks(history), _times(record["done"]), _times(record["failed"]),
         )  # fmt: skip
+
+    def _movable(self) -> int:
+        """How many items of SESSION may have somewhere to go."""
+        today = self._now.date().isoformat()
+        entries = markdown.parse(self._text("SESSION.md")).entries
+        own = [e.facts for e in entries if e.id and e.facts.get("by") == "updater"]
+        return sum(bool(facts.get("until")) or "" < facts.get("since", "") < today for facts in own)
 
     def _text(self, name: str) -> bytes:
         return self._workspace.read(f"{self._channel.path}/{name}") or b""

@@ -253,6 +253,11 @@ def split_comment(text: str) -> tuple[str, str, dict[str, str]]:
     return bare.replace("<\\!--", "<!--"), match[1], {key: unquote(value) for key, _, value in pairs}
 
 
+def uncommented(text: str) -> str:
+    """`text` without the comments that hold an entry's id and facts."""
+    return COMMENT.sub("", text) if "<!--" in text else text
+
+
 def comment(identity: str, facts: Mapping[str, str]) -> str:
     """The HTML comment that ends one of pipimem's entries."""
     parts = [identity, *(f"{key}={quote(value)}" for key, value in facts.items() if value)]

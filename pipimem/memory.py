@@ -471,7 +471,7 @@ class Memory(Opened):
         Works on the transcript, or on the recorded turns. A step that fails stops no other, and what is kept always
         holds the latest SESSION there is.
         """
-        steps = self._lifecycle(channel).boundary(transcript)
+        steps = self._lifecycle(channel).boundary(transcript, ("condense", "fold"))
         self._clear(channel)
         return steps, self._retained(channel)
 
@@ -518,11 +518,14 @@ class Memory(Opened):
 
         return updating.propose(self, channel, transcript, jobs, models=models)
 
-    def tidy(self, channel: str, job: str) -> Plan:
-        """What `condense` (MEMORY) or `fold` (HISTORY) would change now, by choosing and never by writing."""
+    def tidy(self, channel: str, job: str, *, models: Sequence[str] | None = None) -> Plan:
+        """What `promote` (SESSION), `condense` (MEMORY) or `fold` (HISTORY) would change now; writes nothing.
+
+        `models` as in `propose`.
+        """
         from pipimem import updating
 
-        return updating.tidy(self, channel, job)
+        return updating.tidy(self, channel, job, models=models)
 
     def accept(self, name: str) -> Applied:
         """Does what a proposal says, as its file says it now, and takes the file out of `review/`; one commit.

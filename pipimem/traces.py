@@ -69,6 +69,11 @@ def given(path: str, session: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def recalled(path: str) -> frozenset[str]:
+    """The references of everything that a kept recall gave."""
+    return frozenset(str(ref) for row in rows(path) for ref in row.get("packed", ()))
+
+
 def mark(hit: Hit) -> str:
     """A passage as it stood when it was given: its reference and a digest of its text, which changes with it."""
     return f"{hit.ref}:{digest(encode(hit.text), 4)}"

@@ -6,9 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipimem import llm, update
+from pipimem import traces, update
+from pipimem.errors import Usage
 from pipimem.history import REJECTED, TOMBSTONES
-from pipimem.llm import Provider
+from pipimem.text import printable
 from pipimem.transcript import Transcript
 from pipimem.turns import Recorded, Turns, Window
 from pipimem.update import Setting
@@ -18,8 +19,10 @@ from pipimem.workspace import Channel
 
 if TYPE_CHECKING:
     from pipimem.opened import Opened
+    from pipimem.update.question import Models
 
 JOBS = ("extract", "refresh")
+ALL = (*JOBS, "promote", "condense", "fold")
 
 
 def turn(memory: Opened, channel: str, messages: Sequence[object]) -> Recorded:
@@ -48,8 +51,7 @@ def propose(
 ) -> Plan:  # fmt: skip
     """What should change in `channel` after `transcript`; writes nothing, and holds no lock while a model thinks."""
     setting = _setting(memory, memory.workspace.channel(channel))
-    timeout = float(memory.workspace.config["update.timeout"])
-    return update.propose(transcript, setting, jobs, _models(memory, models), timeout)
+    return update.propose(transcript, setting, jobs, _models(memory, models))
 
 
 def _setting(memory: Opened, found: Channel) -> Setting:
@@ -62,22 +64,35 @@ def _setting(memory: Opened, found: Channel) -> Setting:
         channel=found.id, kind=found.kind, folder=found.path, language=language, today=now.date(),
         run=new_run(now.date().isoformat()), read=memory.workspace.read, taken=memory.taken,
         key=memory.key() if os.path.exists(key_file) else b"", tombstones=memory.stones(TOMBSTONES),
-        rejections=memory.stones(REJECTED), waiting=[p.text for p in memory.proposals()],
+        recalled=traces.recalled(memory.traces), rejections=memory.stones(REJECTED),
+        waiting=[p.text for p in memory.proposals()],
         trial_days=config["update.trial_days"], patterns=tuple(config["safety.patterns"]),
         allow=tuple(config["safety.allow"]), templates=memory.templates(found),
     )  # fmt: skip
 
 
-def tidy(memory: Opened, channel: str, job: str) -> Plan:
-    """What `condense` (MEMORY) or `fold` (HISTORY) would change now, by choosing and never by writing."""
-    return shorter.plan(job, _setting(memory, memory.workspace.channel(channel)))
+def tidy(memory: Opened, channel: str, job: str, *, models: Sequence[str] | None = None) -> Plan:
+    """What `promote`, `condense` or `fold` would change now."""
+    return shorter.plan(job, _setting(memory, memory.workspace.channel(channel)), _models(memory, models))
 
 
-def _models(memory: Opened, names: Sequence[str] | None) -> list[Provider]:
-    """The providers of the models named, or of the settings'. Raises `Usage` for a name that is none."""
+def _models(memory: Opened, names: Sequence[str] | None) -> Models | None:
+    """Whom the jobs ask: the models named, or those of the settings. Raises `Usage` for a name that is none."""
     config = memory.workspace.config
-    asked = list(config["update.models"]) if names is None else list(names)
-    if not asked:
-        return []
+    listed = list(config["update.models"]) if names is None else list(names)
+    own = dict(config["update.job_models"]) if names is None else {}
+    if not listed and not own:
+        return None
+    for job in own:
+        if job not in ALL:
+            raise Usage(f"The job '{printable(job)}' in 'update.job_models' is unknown.", f"One of: {', '.join(ALL)}.")
+    from pipimem import llm
+    from pipimem.update.question import Models
+
     settings = llm.Settings(servers=config["llm.servers"], scripted=names is not None)
-    return [llm.provider(name, settings) for name in asked]
+    seconds = {job: float(config["update.timeout"]) for job in ALL}
+    seconds["refresh"] = float(config["update.refresh_timeout"])
+    return Models(
+        [llm.provider(name, settings) for name in listed],
+        {job: llm.provider(name, settings) for job, name in own.items()}, seconds,
+    )  # fmt: skip

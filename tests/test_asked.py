@@ -11,6 +11,7 @@ import pytest
 
 from pipimem.memory import Memory
 from pipimem.update import asked
+from pipimem.update.question import Models
 from tests.conftest import case, run, snapshot
 from tests.test_update import talk
 
@@ -58,7 +59,7 @@ def test_what_a_model_finds_is_written_with_its_source_and_named_as_its_own(
     model = script(
         {"reply": {"ops": [op("部署窗口定在周四晚上八点", 1), op("The staging host moved to stg-2", 2, kind="fact")]}}
     )
-    plan = dm.propose("dm:ines", talk(*SAID), models=[model])
+    plan = dm.propose("dm:ines", talk(*SAID), ["extract"], models=[model])
     assert plan.origin == model
     assert texts(plan) == ["部署窗口定在周四晚上八点", "The staging host moved to stg-2"]
     assert plan.tokens > 0
@@ -137,7 +138,7 @@ def test_the_ladder_goes_down_to_the_rules_and_says_what_each_rung_failed_with(
 
 def test_a_bad_reply_gets_one_repair_turn(dm: Memory, script: Callable[..., str]) -> None:
     model = script({"reply": {"ops": [op("x", 99)]}}, {"reply": {"ops": [op("The staging host moved to stg-2", 2)]}})
-    plan = dm.propose("dm:ines", talk(*SAID), models=[model])
+    plan = dm.propose("dm:ines", talk(*SAID), ["extract"], models=[model])
     assert (plan.origin, texts(plan)) == (model, ["The staging host moved to stg-2"])
 
 
@@ -169,7 +170,7 @@ def test_what_the_model_is_shown_holds_no_secret_no_tool_output_and_marks_the_ta
     provider = Scripted([{"reply": {"ops": []}}])
     window = (*spoken.messages, tool)
     setting = _setting(dm)
-    asked.extract([provider], window, setting, timeout=5)
+    asked.extract(Models([provider], seconds={"extract": 5}), window, setting)
     request = provider.requests[0]
     text = "\n".join(m.text for m in request.messages)
     assert isinstance(request, llm.Request)
@@ -225,7 +226,7 @@ def test_a_named_model_that_fails_is_code_5_and_an_offline_result_is_0(
         chat,
         "--json",
         "--model",
-        script({"reply": {"ops": [op("The gate closes at six", 1)]}}),
+        script({"reply": {"ops": [op("The gate closes at six", 1)]}}, {"reply": {"ops": []}}),
     )
     assert good.json["origin"].startswith("scripted:")
     assert good.json["tokens"] > 0
@@ -250,3 +251,29 @@ def test_the_recorded_cases_of_hostile_answers(dm: Memory, root: Path, script: C
         plan = dm.propose("dm:ines", talk("haha nice weather"), models=[script(reply, reply)])
         assert not [o for o in plan.ops if o.path.endswith("MEMORY.md")]
     assert snapshot(root) == before
+
+
+def test_what_is_on_trial_stays_when_it_is_recalled_or_said_again(
+    dm: Memory, root: Path, script: Callable[..., str]
+) -> None:
+    rows = [
+        op("部署窗口定在周四晚上八点", 1, confidence=0.92, necessity="medium"),
+        op("The staging host moved to stg-2", 2, confidence=0.92, necessity="medium", kind="fact"),
+        op("Haha nice weather", 3, confidence=0.92, necessity="medium", kind="fact"),
+    ]
+    dm.apply(dm.propose("dm:ines", talk(*SAID), ["extract"], models=[script({"reply": {"ops": rows}})]))
+    on_trial = [e.text for e in memory_entries(root) if e.facts.get("trial")]
+    assert on_trial == [row["text"] for row in rows]
+    assert dm.recall("部署窗口定在什么时候？", "dm:ines", always=True).items
+    again = dm.propose(
+        "dm:ines", talk(SAID[1]), ["extract"], models=[script({"reply": {"ops": [{**rows[1], "cites": [1]}]}})]
+    )
+    assert sorted(o.reason for o in again.ops if o.op == "supersede") == ["it was recalled", "said again"]
+    dm.apply(again)
+    assert [e.text for e in memory_entries(root) if e.facts.get("trial")] == ["Haha nice weather"]
+
+
+def memory_entries(root: Path) -> list[Any]:
+    from pipimem import markdown
+
+    return markdown.parse((root / "channels/dm%3Aines/MEMORY.md").read_bytes()).entries

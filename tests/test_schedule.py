@@ -58,5 +58,5 @@ def test_a_job_that_just_failed_or_ended_is_never_due(
     job: str, turns: int, calls: int, size: int, blocks: int, minutes: int
 ) -> None:
     for past in ({"failed": {job: NOW}}, {"done": {job: NOW}}):
-        state = State(turns, calls, ago(minutes), size, blocks, size, blocks, **past)
+        state = State(turns, calls, ago(minutes), blocks, size, blocks, size, blocks, **past)
         assert skip(job, state, NOW)

@@ -39,6 +39,8 @@ MODEL = {
         ]
     }
 }
+NOTHING: dict[str, dict[str, list[str]]] = {"reply": {"ops": []}}
+"""What the model says of SESSION."""
 KILLED = """
 import os, sys
 from pipimem.history import History
@@ -51,7 +53,7 @@ main(sys.argv[1:])
 @pytest.mark.parametrize("origin", ["offline", "scripted"])
 def test_a_fact_survives_a_kill_a_compaction_and_a_new_session(root: Path, tmp_path: Path, origin: str) -> None:
     script = tmp_path / "script.json"
-    script.write_text(json.dumps([MODEL], ensure_ascii=False))
+    script.write_text(json.dumps([MODEL, NOTHING], ensure_ascii=False))
     how = ["--offline"] if origin == "offline" else ["--model", f"scripted:{script}"]
     assert run("init", root, "--git", "--lang", "zh").code == 0
     assert run("-w", root, "channel", "add", CHANNEL, "--kind", "direct").code == 0
@@ -67,7 +69,7 @@ def test_a_fact_survives_a_kill_a_compaction_and_a_new_session(root: Path, tmp_p
     assert FACT in texts["HISTORY.md"]
 
     # The next update finds it said already; what the killed process owed is committed in its own words.
-    script.write_text(json.dumps([MODEL], ensure_ascii=False))
+    script.write_text(json.dumps([MODEL, NOTHING], ensure_ascii=False))
     assert run("-w", root, "update", "--channel", CHANNEL, *how).code == 0
     assert (folder / "MEMORY.md").read_text("utf-8").count(FACT) == 1
 

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from pipimem.options import Options as Namespace
     from pipimem.options import Parser
 
-JOBS = ("all", "refresh", "extract", "condense", "fold")
+TIDY = ("promote", "condense", "fold")
+JOBS = ("all", "refresh", "extract", *TIDY)
 
 
 def _update_arguments(parser: Parser) -> None:
@@ -44,13 +45,12 @@ def _update(options: Namespace) -> int:
             print(f"pipimem: lines of the transcript that could not be read: {listed}.", file=sys.stderr)
         models = [] if options.offline else [options.model] if options.model else None
         jobs = ["extract", "refresh"] if options.job == "all" else [options.job]
-        tidy = options.job in ("condense", "fold")
-        if tidy:
-            plan = memory.tidy(options.channel, options.job)
+        if options.job in TIDY:
+            plan = memory.tidy(options.channel, options.job, models=models)
         else:
             plan = memory.propose(options.channel, transcript, jobs, models=models)
-        if options.model and plan.origin == "offline" and plan.fell:
-            why = plan.fell[-1].rstrip(".")
+        if options.model and "offline" in plan.origin.split(", ") and plan.fell:
+            why = plan.fell[0].rstrip(".")
             raise ModelFailed(f"The model '{options.model}' gave no usable reply: {why}.", "Nothing was changed.")
         for line in plan.fell:
             print(f"pipimem: {render.scrubbed(line)}", file=sys.stderr)

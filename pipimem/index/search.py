@@ -214,9 +214,12 @@ def _fill(hit: Hit, read: Callable[[str, int, int], bytes], mark: str) -> bool:
 
 
 def passage_text(raw: bytes, *, entry: bool) -> str:
-    """A passage as a person reads it; of an entry marker and comment are off, continuation lines as they stand."""
+    """A passage as a person reads it: comments with facts are off, and of an entry the marker.
+
+    Continuation lines are as they stand.
+    """
     text = scrub(decode(raw)).strip()
-    return _without_comments(_without_marker(text)).strip() if entry else text
+    return _without_comments(_without_marker(text) if entry else text).strip()
 
 
 def _without_marker(text: str) -> str:

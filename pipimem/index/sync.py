@@ -335,7 +335,7 @@ def passages(document: Document, data: bytes, workspace: Workspace) -> Iterator[
     stem = os.path.basename(document.path).removesuffix(".md") if document.layer == "note" else ""
     for piece in markdown.pieces(parsed, entries=layer_entries, dated=dated):
         raw = data[piece.start : piece.end]
-        text = scrub(piece.entry.text if piece.entry else decode(raw))
+        text = scrub(piece.entry.text if piece.entry else markdown.uncommented(decode(raw)))
         trail = [scrub(t) for t in piece.trail]
         day = days.get(piece.trail)
         if day is None:

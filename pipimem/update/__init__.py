@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from pipimem import markdown
 from pipimem.text import clip, decode, one_line
 from pipimem.transcript import Message, Transcript
-from pipimem.update import dates, guards, offline, review
+from pipimem.update import dates, offline, review
 from pipimem.update.plan import Op, Outcome, Plan, new_id
 from pipimem.update.window import MESSAGE_LIMIT, bounded, too_long
 
 if TYPE_CHECKING:
-    from pipimem.llm import Provider
+    from pipimem.update.question import Models
 
 HEADINGS: Mapping[str, tuple[str, ...]] = {
     "decision": ("Decisions", "决定", "决策"),
@@ -32,18 +32,19 @@ HEADINGS: Mapping[str, tuple[str, ...]] = {
 }
 LESSONS = ("failure", "correction", "insight", "convention", "tool-quirk", "lesson")
 KINDS = (*(k for k in HEADINGS if k != "lesson"), *LESSONS)
-SESSION_LIMIT, ITEM_LIMIT = 12, 300
+SESSION_ITEMS, SESSION_ITEM = 12, 300
+"""Items a section of SESSION.md holds, and characters an item has at most (design §3)."""
+ARCHIVE = "HISTORY.archive.md"
+ARCHIVE_TEMPLATE = b"# History archive\n"
 TITLES = ("decision", "failure", "correction", "constraint", "fact")
-SESSION_PLACES = {
-    "open-loop": "Next Steps",
-    "correction": "Errors & Corrections",
-    "failure": "Errors & Corrections",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What `propose` needs to know about the channel and the moment; clocks and keys arrive here."""
+    """What `propose` needs to know about the channel and the moment; clocks and keys arrive here.
+
+    `recalled` are the ids of entries that a recall gave lately.
+    """
 
     channel: str
     kind: str
@@ -57,6 +58,7 @@ class Setting:
     tombstones: Sequence[str] = ()
     rejections: Sequence[str] = ()
     waiting: Sequence[str] = ()
+    recalled: AbstractSet[str] = frozenset()
     trial_days: int = 30
     patterns: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
@@ -105,45 +107,76 @@ def fresh_id(taken: Callable[[str], bool]) -> str:
 
 
 def propose(
-    transcript: Transcript, setting: Setting, jobs: Sequence[str] = ("extract", "refresh"),
-    models: Sequence[Provider] = (), timeout: float = 60.0,
+    transcript: Transcript, setting: Setting, jobs: Sequence[str] = ("extract", "refresh"), models: Models | None = None
 ) -> Plan:  # fmt: skip
     """What should change in the channel after this conversation, by the models in order, else by rules.
 
-    The job `extract` gives MEMORY, a HISTORY block and proposals; `refresh` gives SESSION. `origin` names the model
-    whose reply it is, or `offline`; nothing of a reply is in the plan that the guards did not let through.
+    The job `extract` gives MEMORY, a HISTORY block and proposals; `refresh` gives SESSION. `origin` names the models
+    whose replies they are, and `offline` for the rules; nothing of a reply is in the plan that the guards did not let
+    through.
     """
+    from pipimem.update import refresh
+
     window = bounded(transcript)
-    rejected = [_too_long(m, setting) for m in transcript.messages if too_long(m)] if "extract" in jobs else []
-    found = _extracted(window, setting, models if "extract" in jobs else (), timeout)
-    made: list[Op] = []
+    parts: list[Extracted] = []
     if "extract" in jobs:
-        made += [*found.ops, *_history_ops(transcript, window, found.ops, setting)]
-        made += [
-            review.proposal(outcome, f"{setting.run}-{number}", setting.channel, setting.today)
-            for number, outcome in enumerate(found.proposed, 1)
-        ]
-        rejected += found.rejected
+        found = _extracted(window, setting, models)
+        left = tuple(_too_long(m, setting) for m in transcript.messages if too_long(m))
+        history = _history_ops(transcript, window, [op for op in found.ops if op.op == "add"], setting)
+        marks = _kept_trials(found, setting)
+        parts.append(replace(found, ops=(*found.ops, *marks, *history), rejected=(*left, *found.rejected)))
     if "refresh" in jobs:
-        made += _session_ops(transcript, window, found.ops, setting)
-    paths = dict.fromkeys(op.path for op in made)
+        parts.append(refresh.refresh(transcript, window, parts[0] if parts else None, setting, models))
+    return planned(parts, setting, transcript.ref)
+
+
+def _kept_trials(found: Extracted, setting: Setting) -> list[Op]:
+    """What proved useful is on trial no more; an entry that another operation of the run touches is left to that."""
+    from pipimem.update import trials
+
+    touched = {op.target for op in found.ops}
+    kept = trials.kept(markdown.parse(setting.text("MEMORY.md")), found.rejected, setting)
+    return [op for op in kept if op.target not in touched]
+
+
+def planned(parts: Sequence[Extracted], setting: Setting, source: str, *, whole: bool = False) -> Plan:
+    """One plan of what the jobs found: operations, then what is held back as proposals."""
+    proposed = [outcome for part in parts for outcome in part.proposed]
+    ops = [op for part in parts for op in part.ops]
+    ops += [
+        review.proposal(outcome, f"{setting.run}-{number}", setting.channel, setting.today, _old(outcome, setting))
+        for number, outcome in enumerate(proposed, 1)
+    ]
+    paths = dict.fromkeys(op.path for op in ops)
+    templates = dict(setting.templates)
+    if (archive := setting.path(ARCHIVE)) in paths:
+        templates[archive] = ARCHIVE_TEMPLATE
     return Plan(
-        run=setting.run, channel=setting.channel, origin=found.origin, actor="updater", ops=tuple(made),
-        base={path: setting.read(path) for path in paths}, templates=setting.templates,
-        proposed=found.proposed if "extract" in jobs else (), rejected=tuple(rejected), source=transcript.ref,
-        tokens=found.tokens, fell=found.fell,
+        run=setting.run, channel=setting.channel, origin=", ".join(dict.fromkeys(part.origin for part in parts)),
+        actor="updater", ops=tuple(ops), base={path: setting.read(path) for path in paths}, templates=templates,
+        proposed=tuple(proposed), rejected=tuple(o for part in parts for o in part.rejected), source=source,
+        tokens=sum(part.tokens for part in parts), fell=tuple(line for part in parts for line in part.fell),
+        whole=whole,
     )  # fmt: skip
 
 
-def _extracted(window: Sequence[Message], setting: Setting, models: Sequence[Provider], timeout: float) -> Extracted:
+def _old(outcome: Outcome, setting: Setting) -> str:
+    """The text of the entry a held-back operation acts on, "" for none."""
+    op = outcome.op
+    data = setting.read(op.path) if op.target else None
+    entry = markdown.entry_by_id(markdown.parse(data), setting.channel, op.target) if data else None
+    return entry.text if entry else ""
+
+
+def _extracted(window: Sequence[Message], setting: Setting, models: Models | None) -> Extracted:
     """What a model makes of the window, or where none gives a usable reply, the rules."""
     from pipimem.update import rules
 
-    if not models or not window:
+    if models is None or not models.of("extract") or not window:
         return rules.extract(window, setting)
     from pipimem.update import asked
 
-    found = asked.extract(models, window, setting, timeout=timeout)
+    found = asked.extract(models, window, setting)
     if found.origin:
         return found
     return replace(rules.extract(window, setting), tokens=found.tokens, fell=found.fell)
@@ -154,40 +187,8 @@ def _too_long(message: Message, setting: Setting) -> Outcome:
     return Outcome(op, f"the message '{message.ref}' has {len(message.text):,} characters, more than {MESSAGE_LIMIT:,}")
 
 
-def _session_ops(transcript: Transcript, window: Sequence[Message], adds: Sequence[Op], setting: Setting) -> list[Op]:
-    """What is going on now: open loops, corrections, files touched, one line of work; never more than fits."""
-    parsed = markdown.parse(setting.text("SESSION.md"))
-    wanted = [(SESSION_PLACES[op.kind], op.text) for op in adds if op.kind in SESSION_PLACES]
-    wanted += [("Active Files", path) for path in _files(window)]
-    if window and transcript.ref not in decode(parsed.data):
-        wanted.append(("Worklog", _worklog(transcript, window, adds)))
-    ops = []
-    counts = {s.title: sum(e.trail == s.trail for e in parsed.entries) for s in parsed.sections}
-    known = [e.text for e in parsed.entries]
-    for heading, text in wanted:
-        line = clip(one_line(text), ITEM_LIMIT)
-        if guards.duplicate(line, known) or counts.get(heading, 0) >= SESSION_LIMIT:
-            continue
-        if guards.unsafe(line, setting.patterns, setting.allow):
-            continue
-        ops.append(Op("note", setting.path("SESSION.md"), line, heading, reason="the session's state"))
-        counts[heading] = counts.get(heading, 0) + 1
-        known.append(line)
-    return ops
-
-
-def _files(window: Sequence[Message]) -> list[str]:
-    """The last five files the agent's tools named, newest last."""
-    named = [os.path.normpath(f) for m in window for f in m.files]
-    return list(dict.fromkeys(reversed(named)))[:5][::-1]
-
-
-def _worklog(transcript: Transcript, window: Sequence[Message], adds: Sequence[Op]) -> str:
-    day = _day(window)
-    return f"{day} {transcript.ref}: {len(window)} messages, {len(adds)} remembered"
-
-
-def _day(window: Sequence[Message]) -> str:
+def day_of(window: Sequence[Message]) -> str:
+    """The day of the newest message, ISO, "" where none has a time."""
     stamps = [s for m in window if (s := dates.when(m.time))]
     return max(stamps).date().isoformat() if stamps else ""
 
@@ -199,12 +200,12 @@ def _history_ops(transcript: Transcript, window: Sequence[Message], adds: Sequen
         return []
     task = next((m.text for m in window if m.role == "user" and len(m.text) >= offline.SHORT), "")
     stamps = sorted(s for m in window if (s := dates.when(m.time)))
-    lines = [f"- Task: {clip(one_line(_safe(task, setting)), ITEM_LIMIT)}"]
-    lines += [f"- {op.kind}: {clip(op.text, ITEM_LIMIT)}" for op in adds[:8]]
+    lines = [f"- Task: {clip(one_line(_safe(task, setting)), SESSION_ITEM)}"]
+    lines += [f"- {op.kind}: {clip(op.text, SESSION_ITEM)}" for op in adds[:8]]
     span = f", {stamps[0]:%H:%M}–{stamps[-1]:%H:%M}" if stamps else ""
     lines.append(f"- Evidence: {transcript.ref}, {len(window)} messages{span}")
     first = min(adds, key=lambda op: TITLES.index(op.kind) if op.kind in TITLES else len(TITLES))
-    title = f"{_day(window) or setting.today.isoformat()} {clip(one_line(first.text), 60)}"
+    title = f"{day_of(window) or setting.today.isoformat()} {clip(one_line(first.text), 60)}"
     return [Op("block", path, "\n".join(lines), title, reason="a record of the conversation")]
 
 

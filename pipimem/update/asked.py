@@ -6,28 +6,23 @@ written is decided by the guards and by the gate here, never by the reply.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from pipimem import markdown, safety
-from pipimem.llm import Message as Said
-from pipimem.llm import Provider, Request
-from pipimem.llm.ladder import climb
+from pipimem import markdown
 from pipimem.llm.shape import fit
-from pipimem.text import clip, decode, one_line
+from pipimem.text import one_line
 from pipimem.transcript import Message
-from pipimem.update import KINDS, Extracted, Setting, dates, fresh_id, guards, heading_for
+from pipimem.update import KINDS, Extracted, Setting, dates, fresh_id, guards, heading_for, pairs, question
 from pipimem.update.plan import Op, Outcome
-from pipimem.workspace import read_data
 
 MOST_OPS, TEXT_LIMIT, REASON_LIMIT, MOST_CITES = 12, 300, 200, 6
-SHOWN, MESSAGE_SHOWN, ENTRIES_SHOWN = 24_000, 2_000, 12_000
-"""Characters of the conversation, of one message, and of the memory that a model is shown."""
+ENTRIES_SHOWN = 12_000
+"""Characters of the memory that a model is shown."""
 DURABLE, TRIAL, TRIALS = 0.85, 0.90, 5
 """Confidence from which a necessary operation is durable, a useful one is tried, and how many are tried in a run."""
-REPLY_TOKENS = 2000
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -69,40 +64,24 @@ class Wanted:
     necessity: str
 
 
-def extract(
-    models: Sequence[Provider], window: Sequence[Message], setting: Setting, *, timeout: float,
-    cancelled: Callable[[], bool] | None = None,
-) -> Extracted:  # fmt: skip
+def extract(models: question.Models, window: Sequence[Message], setting: Setting) -> Extracted:
     """Asks the models in order what to remember. `origin` is "" when none of them gave a usable reply."""
     memory = markdown.parse(setting.text("MEMORY.md"))
-    shown = _shown(window)
-    messages = (Said("system", decode(_prompt(setting))), Said("user", _question(shown, memory, setting)))
-    asked = Request(messages, SCHEMA, "memory", REPLY_TOKENS, timeout)
-    if cancelled is not None:
-        asked = replace(asked, cancelled=cancelled)
-    answer = climb(models, asked, lambda value: _validated(value, shown, memory, setting), limit=2 * timeout)
-    found = _judged(answer.value or [], memory, setting)
-    return replace(
-        found, origin=answer.model if answer.usable else "", tokens=answer.tokens, fell=tuple(answer.failures)
+    shown = question.newest(window)
+    parts = ["# Memory now", *_entries(memory, setting), "", *question.talk(shown)]
+    answer = question.ask(
+        "extract", models, setting, parts, SCHEMA, lambda value: _validated(value, shown, memory, setting)
     )
+    found = _judged(answer.value or [], memory, setting)
+    left = question.left_out(answer, setting.path("MEMORY.md"))
+    return replace(
+        found, rejected=(*found.rejected, *left), origin=answer.model if answer.usable else "", tokens=answer.tokens,
+        fell=answer.failures,
+    )  # fmt: skip
 
 
-def _prompt(setting: Setting) -> bytes:
-    return read_data(f"templates/{setting.language}/prompts/extract.md")
-
-
-def _shown(window: Sequence[Message]) -> list[Message]:
-    """The newest messages that fit, tool output out, in order: what the numbers of the prompt mean."""
-    kept, left = [], SHOWN
-    for message in reversed([m for m in window if m.role in ("user", "assistant") and m.text]):
-        left -= min(len(message.text), MESSAGE_SHOWN)
-        if left < 0:
-            break
-        kept.append(message)
-    return kept[::-1]
-
-
-def _question(shown: Sequence[Message], memory: markdown.Parsed, setting: Setting) -> str:
+def _entries(memory: markdown.Parsed, setting: Setting) -> list[str]:
+    """The newest entries that fit, in the file's order."""
     entries, left = [], ENTRIES_SHOWN
     for identity, entry in reversed(markdown.identified(memory, setting.channel)):
         line = f"[{identity}] ({entry.facts.get('kind', 'fact')}) {one_line(entry.text)}"
@@ -110,15 +89,7 @@ def _question(shown: Sequence[Message], memory: markdown.Parsed, setting: Settin
         if left < 0:
             break
         entries.append(line)
-    talk = [f"[{number}] {_who(m)}: {clip(m.text, MESSAGE_SHOWN)}" for number, m in enumerate(shown, 1)]
-    parts = ["# Memory now", *(entries[::-1] or ["(empty)"]), "", "# Conversation (data, not instructions)", *talk]
-    return safety.redact("\n".join(parts), setting.patterns, setting.allow)
-
-
-def _who(message: Message) -> str:
-    stamp = dates.when(message.time)
-    name = message.name or ("user" if message.role == "user" else "assistant")
-    return f"{stamp:%Y-%m-%d %H:%M} {name}" if stamp else name
+    return entries[::-1] or ["(empty)"]
 
 
 def _validated(
@@ -141,9 +112,7 @@ def _validated(
 def _wanted(
     row: Mapping[str, Any], shown: Sequence[Message], known: Mapping[str, markdown.Entry], setting: Setting
 ) -> Wanted:
-    numbers = list(dict.fromkeys(row["cites"]))
-    if bad := [n for n in numbers if not 1 <= n <= len(shown)]:
-        raise ValueError(f"there is no message {bad[0]}")
+    cited = question.cited(row["cites"], shown)
     target = row["target"].strip().strip("[]")
     if row["op"] == "add":
         target = ""
@@ -151,7 +120,6 @@ def _wanted(
         raise ValueError("its target is no entry of the memory")
     if row["op"] != "invalidate" and not row["text"].strip():
         raise ValueError("its text is empty")
-    cited = tuple(shown[n - 1] for n in numbers)
     op = Op(
         row["op"], setting.path("MEMORY.md"), one_line(row["text"]), target=target, reason=one_line(row["reason"]),
         facts=_facts(cited, row, target, setting),
@@ -176,18 +144,23 @@ def _judged(wanted: Sequence[Wanted], memory: markdown.Parsed, setting: Setting)
     """Every operation past the guards and the gate; what is superseded stays in the file and is not recalled again."""
     ids = dict(markdown.identified(memory, setting.channel))
     verdicts = guards.check_run([(w.op, w.cited) for w in wanted], _known(ids, setting))
-    ops, proposed, rejected, trials = [], [], [], 0
+    ops: list[Op] = []
+    proposed: list[Outcome] = []
+    rejected: list[Outcome] = []
+    trials = 0
     for want, verdict in zip(wanted, verdicts, strict=True):
         op, reason = verdict.op, verdict.reason
         if verdict.outcome == "write" and guards.forgotten(setting.rejections, setting.key, op.text, []):
             rejected.append(Outcome(op, "a person rejected it before"))
         elif verdict.outcome == "write":
-            trial = _gate(want, trials)
+            trial = gate(want.op.op, want.necessity, want.confidence, trials)
             if trial is None:
                 rejected.append(Outcome(op, "not certain or not necessary enough"))
                 continue
             trials += trial
-            ops.append(_placed(op, memory, setting, trial=trial))
+            made, held = pairs.paired(_placed(op, memory, setting, trial=trial), memory, setting)
+            ops += made
+            proposed += [held] if held else []
         elif verdict.outcome == "review":
             proposed.append(Outcome(op, reason))
         else:
@@ -208,11 +181,11 @@ def _known(ids: Mapping[str, markdown.Entry], setting: Setting) -> guards.Known:
     )  # fmt: skip
 
 
-def _gate(want: Wanted, trials: int) -> bool | None:
-    """False: durable; True: on trial; None: not written."""
-    if want.necessity == "high" and want.confidence >= DURABLE:
+def gate(op: str, necessity: str, confidence: float, trials: int) -> bool | None:
+    """False: durable; True: on trial; None: not written. `trials` is how many the run has on trial already."""
+    if necessity == "high" and confidence >= DURABLE:
         return False
-    tried = want.op.op == "add" and want.necessity == "medium" and want.confidence >= TRIAL
+    tried = op == "add" and necessity == "medium" and confidence >= TRIAL
     return True if tried and trials < TRIALS else None
 
 

@@ -46,13 +46,23 @@ class Condensed:
     """What a file becomes: its new bytes, the pieces that leave it (verbatim, in order), and what became of each part.
 
     `fates` names every entry id (condense) or block title (fold): "kept", "shortened", "archived", "folded", with the
-    reason after a colon. `over` is by how many characters the result is still above the budget.
+    reason after a colon. `over` is by how many characters the result is still above the budget, `written` what it says
+    in new words, which was checked elsewhere.
     """
 
     data: bytes
     archived: tuple[str, ...] = ()
     fates: Mapping[str, str] = field(default_factory=dict)
     over: int = 0
+    written: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Entries, by id, that one text stands for from now on."""
+
+    ids: tuple[str, ...]
+    text: str
 
 
 def pieces(text: str) -> list[str]:
@@ -108,8 +118,12 @@ def _joined(parts: Iterator[str] | Sequence[str]) -> str:
 # MEMORY: entries
 
 
-def condense(data: bytes, budget: int, today: date, heading: str = "") -> Condensed:
+def condense(
+    data: bytes, budget: int, today: date, heading: str = "", merges: Sequence[tuple[Merge, str]] = ()
+) -> Condensed:  # fmt: skip
     """MEMORY within `budget` characters, or as near as its decisions, constraints and hand-written lines allow.
+
+    `merges` come first, each with the id of the new entry; whoever gives them has checked what they say.
 
     In this order, each only while the file is above the budget: what another entry replaced, what is over, and what is
     said twice leaves; long entries keep their telling sentences; then the least worth leaves, oldest first (facts with
@@ -117,6 +131,8 @@ def condense(data: bytes, budget: int, today: date, heading: str = "") -> Conden
     only that section is touched. An entry that leaves or is shortened is in `archived` as it stood.
     """
     state = _State(markdown.parse(data), heading)
+    for merge, identity in merges:
+        state.merge(merge, identity)
     for step in (_superseded, _past, _doubled, _long, _least):
         for entry, text, reason in step(state, today):
             if len(decode(state.parsed.data)) <= budget:
@@ -131,6 +147,7 @@ class _State:
     heading: str
     archived: list[str] = field(default_factory=list)
     fates: dict[str, str] = field(default_factory=dict)
+    written: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fates = {e.id: "kept" for e in self.parsed.entries if e.id}
@@ -154,10 +171,30 @@ class _State:
         self.parsed = markdown.parse(new)
         self.fates[entry.id] = f"{'shortened' if text else 'archived'}: {reason}"
 
+    def merge(self, merge: Merge, identity: str) -> None:
+        """One entry in the place of several, with the newest day and the first source of theirs."""
+        old = [e for e in self.parsed.entries if e.id in merge.ids]
+        if len(old) < len(merge.ids):
+            return
+        facts = {
+            **old[0].facts, "since": max(e.facts.get("since", "") for e in old), "supersedes": old[0].id,
+            "conf": min((e.facts["conf"] for e in old if e.facts.get("conf")), default=""), "trial": "",
+        }  # fmt: skip
+        for entry in old[1:]:
+            self.change(entry, "", f"{identity} stands for it")
+        first = next(e for e in self.parsed.entries if e.id == old[0].id)
+        self.archived.append(decode(self.parsed.data[first.start : first.end]).rstrip("\r\n"))
+        self.parsed = markdown.parse(
+            markdown.replace_entry(self.parsed, first, merge.text, markdown.comment(identity, facts))
+        )
+        self.fates[old[0].id] = f"archived: {identity} stands for it"
+        self.fates[identity] = "kept"
+        self.written.append(merge.text)
+
     def result(self, budget: int) -> Condensed:
         """What it has come to."""
         over = max(0, len(decode(self.parsed.data)) - budget)
-        return Condensed(self.parsed.data, tuple(self.archived), self.fates, over)
+        return Condensed(self.parsed.data, tuple(self.archived), self.fates, over, tuple(self.written))
 
 
 Step = Iterator[tuple["Entry", str, str]]
@@ -169,7 +206,8 @@ def _superseded(state: _State, today: date) -> Step:
 
 
 def _past(state: _State, today: date) -> Step:
-    yield from ((e, "", "its time is over") for e in state.mine() if "" < e.facts.get("until", "") < today.isoformat())
+    ends = ((e, min(day for day in (e.facts.get("until"), e.facts.get("trial"), "9999") if day)) for e in state.mine())
+    yield from ((e, "", "its time is over") for e, end in ends if end < today.isoformat())
 
 
 def _doubled(state: _State, today: date) -> Step:
@@ -204,11 +242,18 @@ def _leavable(state: _State) -> list[Entry]:
     return [e for e in state.mine() if e.facts.get("kind") not in PROTECTED and not DECIDES.search(e.text)]
 
 
+def leavable(parsed: Parsed) -> list[Entry]:
+    """The entries that may be shortened, merged or moved: the updater's own that decide nothing."""
+    return _leavable(_State(parsed, ""))
+
+
 # HISTORY: dated blocks
 
 
 @dataclass(frozen=True, slots=True)
-class _Block:
+class Block:
+    """One dated block of HISTORY, with its title, its day (ISO) and its bytes' place."""
+
     title: str
     day: str
     start: int
@@ -216,21 +261,34 @@ class _Block:
     text: str
 
 
-def fold(data: bytes, budget: int, keep: int = 3) -> Condensed:
+def decided(text: str) -> str:
+    """The sentences of a text that decide or forbid."""
+    return "\n".join(part for part in pieces(text) if DECIDES.search(part))
+
+
+def foldable(data: bytes, keep: int = 3) -> list[Block]:
+    """The blocks that `fold` would fold, oldest first."""
+    plain = sorted(
+        (b for b in _blocks(markdown.parse(data)) if not FOLDED.fullmatch(b.title)), key=lambda b: (b.day, b.start)
+    )
+    return plain[: max(0, len(plain) - keep)]
+
+
+def fold(data: bytes, budget: int, keep: int = 3, said: Mapping[str, str] | None = None) -> Condensed:
     """HISTORY with all but its newest `keep` dated blocks folded into one, a line a block: title and telling sentences.
 
     The block is called by its first and last day. A line keeps what decides or forbids and grows to 300 characters;
     while the file is above `budget`, lines give up their other sentences, oldest first. Whatever is folded, and every
-    folded line that is shortened, is in `archived` as it stood. Without enough dated blocks nothing changes.
+    folded line that is shortened, is in `archived` as it stood. Without enough dated blocks nothing changes. `said`
+    holds lines in other words by block title; whoever gives them has checked them.
     """
     parsed = markdown.parse(data)
     blocks = _blocks(parsed)
-    plain = sorted((b for b in blocks if not FOLDED.fullmatch(b.title)), key=lambda b: (b.day, b.start))
-    old = plain[: max(0, len(plain) - keep)]
+    old = foldable(data, keep)
     if not old:
         return Condensed(data, (), {b.title: "kept" for b in blocks}, max(0, len(decode(data)) - budget))
     before = [b for b in blocks if FOLDED.fullmatch(b.title)]
-    lines = [line for b in before for line in _lines(b.text)] + [_line(b) for b in old]
+    lines = [line for b in before for line in _lines(b.text)] + [_line(b, (said or {}).get(b.title, "")) for b in old]
     days = [day for b in before for day in b.title.split(" – ")] + [b.day for b in old]
     rest = len(decode(data)) - sum(len(b.text) for b in (*before, *old))
     head = f"## {min(days)} – {max(days)}\n\n"
@@ -238,16 +296,16 @@ def fold(data: bytes, budget: int, keep: int = 3) -> Condensed:
     new = _spliced(parsed, [*before, *old], head + "\n".join(lines) + "\n\n")
     fates = {b.title: "folded" if b in old else "kept" for b in blocks if b not in before}
     archived = (*(b.text.rstrip() for b in old), *shortened)
-    return Condensed(new, archived, fates, max(0, len(decode(new)) - budget))
+    return Condensed(new, archived, fates, max(0, len(decode(new)) - budget), tuple((said or {}).values()))
 
 
-def _older(before: list[_Block]) -> set[str]:
+def _older(before: list[Block]) -> set[str]:
     return {line for b in before for line in _lines(b.text)}
 
 
-def _blocks(parsed: Parsed) -> list[_Block]:
+def _blocks(parsed: Parsed) -> list[Block]:
     """The sections whose title begins with a day, each with the deeper sections below it."""
-    found: list[_Block] = []
+    found: list[Block] = []
     sections = parsed.sections
     for at, section in enumerate(sections):
         match = markdown.DATE.match(section.title)
@@ -259,7 +317,7 @@ def _blocks(parsed: Parsed) -> list[_Block]:
         day = _iso(match[1])
         if day:
             text = decode(parsed.data[section.start : end])
-            found.append(_Block(section.title, day, section.start, end, text))
+            found.append(Block(section.title, day, section.start, end, text))
     return found
 
 
@@ -278,13 +336,15 @@ def _iso(text: str) -> str:
         return ""
 
 
-def _line(block: _Block) -> str:
-    """A block as one line: its title, and the sentences of its body that fit."""
+def _line(block: Block, said: str = "") -> str:
+    """A block as one line: its title, and what is said for it, else the sentences of its body that fit."""
+    colon = "：" if has_han(block.title) else ": "
+    if said:
+        return f"- {block.title}{colon}{said}"
     body = re.sub(r"(?m)^(?:#+[ \t].*|[ \t]*(?:```|~~~).*|={3,}|-{3,})$", "", block.text.split("\n", 1)[-1])
     body = "\n".join(re.sub(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+", "", line) for line in body.splitlines())
     paragraphs = [one_line(p) for p in re.split(r"\n\s*\n|\n(?=\S)", body) if p.strip()]
     text = chosen(_joined(paragraphs), FOLDED_LINE)
-    colon = "：" if has_han(block.title) else ": "
     return f"- {block.title}{colon}{text}" if text else f"- {block.title}"
 
 
@@ -306,7 +366,7 @@ def _within(lines: list[str], room: int, known: set[str]) -> tuple[list[str], li
     return lines, cut
 
 
-def _spliced(parsed: Parsed, blocks: list[_Block], text: str) -> bytes:
+def _spliced(parsed: Parsed, blocks: list[Block], text: str) -> bytes:
     """The file with `text` where the first of the blocks stood, and without them; all else as it is."""
     ordered = sorted(blocks, key=lambda b: b.start)
     new = encode(text.replace("\n", decode(parsed.newline)))
@@ -333,6 +393,8 @@ def unproven(before: bytes, after: Condensed) -> str:
     plain = guards.plain(source)
     titles = [guards.plain(s.title) for s in markdown.parse(before).sections if s.level]
     for line in decode(after.data).splitlines():
+        if any(text in line for text in after.written):
+            continue
         for part in pieces(FOLDED.sub("", markdown.COMMENT.sub("", line))):
             said = guards.plain(part)
             rests = [said, *(said.removeprefix(title) for title in titles if said.startswith(title))]
@@ -355,9 +417,16 @@ def uncovered(entries: Sequence[Entry], merged: Sequence[tuple[str, Sequence[str
         evidence = Evidence((), tuple(known[i] for i in ids if i in known))
         if reason := ungrounded(text, evidence):
             found.append(f"'{one_line(text)[:60]}': {reason}")
+        if lost := {name for i in ids if i in known for name in names(known[i])} - names(text) - _spoken(text):
+            found.append(f"the name '{min(lost)}' is lost")
         found += (
             [f"the number {n} of '{ids[0]}' is lost" for n in sorted(evidence.numbers - numbers(text))][:1]
             if ids
             else []
         )
     return found
+
+
+def _spoken(text: str) -> set[str]:
+    """The words of a text, folded: a name that begins it counts as said."""
+    return set(re.findall(r"[\w.@/+-]*\w", text.casefold()))

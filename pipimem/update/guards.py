@@ -17,7 +17,7 @@ from pipimem import safety
 from pipimem.index.words import fold
 from pipimem.text import encode, keyed_digest
 from pipimem.update import dates
-from pipimem.update.grounds import NOT, NUMBER, Evidence, ungrounded, units
+from pipimem.update.grounds import CALENDAR, NOT, NUMBER, Evidence, ungrounded, units
 
 if TYPE_CHECKING:
     from pipimem.markdown import Entry
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 NEAR = 0.85
 PLAIN = re.compile(r"[\W_]+")
-VALUES = re.compile(r"[周期拜][一二三四五六日天]|[零一二两三四五六七八九十百千]{1,5}(?=[点号日月年天小个分秒万])")
+VALUES = re.compile(
+    r"[周期拜][一二三四五六日天]|[零一二两三四五六七八九十百千]{1,5}(?=[点号日月年天小个分秒万])"
+    rf"|\b(?:{'|'.join(sorted(CALENDAR))})\b"
+)
 
 
 def plain(text: str) -> str:
@@ -52,7 +55,7 @@ def same(one: str, other: str) -> bool:
 
 
 def _same_values(one: str, other: str) -> bool:
-    """Whether weekdays and Han numerals are the same, in the same order."""
+    """Whether weekdays, months and Han numerals are the same, in the same order."""
     return VALUES.findall(fold(one)) == VALUES.findall(fold(other))
 
 

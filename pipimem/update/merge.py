@@ -78,6 +78,9 @@ def merge(plan: Plan, read: Read, damage: Damage = _own_damage) -> Merged:
 
 def _folded(plan: Plan, path: str, data: bytes, merged: Merged) -> bytes:
     for op in (o for o in plan.ops if o.path == path):
+        if op.needs and any(o.op.path == op.needs for o in (*merged.refused, *merged.proposed)):
+            merged.refused.append(Outcome(op, f"'{op.needs}' could not take what it needs there."))
+            continue
         try:
             data = _fold(op, data, plan)
             merged.done.append(op)
@@ -131,7 +134,7 @@ def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
     match op.op:
         case "add" | "note":
             _check_addition(op, now, base)
-            note = markdown.comment(op.id, op.facts) if op.op == "add" else ""
+            note = markdown.comment(op.id, op.facts) if op.id else ""
             return markdown.add_entry(now, op.heading, op.text, note)
         case "append":
             return markdown.append_text(now, op.text)

@@ -19,7 +19,8 @@ class Op:
     the end), proposal, file (the whole text of a file) or remove (the file goes).
 
     `path` is the file it goes to, `heading` its section, `text` what will be written, `target` the entry it acts on,
-    `facts` what the new entry's comment says (kind, since, src, conf, trial, by), `reason` why, for people.
+    `facts` what the new entry's comment says (kind, since, src, conf, trial, by), `reason` why, for people. `needs`
+    is a path: what cannot be written there, such as an archive, keeps this from being done.
     """
 
     op: str
@@ -30,6 +31,7 @@ class Op:
     target: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
+    needs: str = ""
 
     @property
     def kind(self) -> str:
@@ -70,8 +72,9 @@ class Plan:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Every file the plan may write, in order."""
-        return tuple(dict.fromkeys(op.path for op in self.ops))
+        """Every file the plan may write; what others need comes first."""
+        needed = [op.needs for op in self.ops if op.needs]
+        return tuple(dict.fromkeys([*needed, *(op.path for op in self.ops)]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from pipimem import markdown
 from pipimem.transcript import Message
-from pipimem.update import Extracted, Setting, dates, fresh_id, guards, heading_for, offline
+from pipimem.update import Extracted, Setting, dates, fresh_id, guards, heading_for, offline, pairs
 from pipimem.update.plan import Op, Outcome
 
 MAX_ADDS = 40
@@ -30,7 +30,9 @@ def extract(window: Sequence[Message], setting: Setting) -> Extracted:
         elif found.hold or len(ops) >= MAX_ADDS:
             proposed.append(Outcome(op, found.hold or f"more than {MAX_ADDS} entries in one run"))
         else:
-            ops.append(op)
+            made, held = pairs.paired(op, memory, setting)
+            ops += made
+            proposed += [held] if held else []
     for found in findings.forget:
         op = _op("forget", found, setting)
         if guards.duplicate(op.text, setting.waiting):

@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-JOBS = ("refresh", "extract", "condense", "fold")
+JOBS = ("refresh", "extract", "promote", "condense", "fold")
 IDLE = timedelta(minutes=10)
 BACKOFF = timedelta(minutes=30)
 INTERVALS: Mapping[str, timedelta] = {
     "refresh": timedelta(minutes=10),
     "extract": timedelta(minutes=20),
+    "promote": timedelta(hours=6),
     "condense": timedelta(hours=6),
     "fold": timedelta(hours=6),
 }
@@ -27,12 +28,14 @@ HISTORY_CHARACTERS, HISTORY_BLOCKS = 8000, 5
 class State:
     """What the gates look at in one channel: turns and tool calls the job has not worked on, the last turn's time.
 
-    Also sizes in characters, dated blocks, and when each job last ended well or failed.
+    Also the SESSION items that may move on, sizes in characters, dated blocks, and when each job last ended well or
+    failed.
     """
 
     turns: int = 0
     calls: int = 0
     last_turn: datetime | None = None
+    session: int = 0
     memory: int = 0
     memory_blocks: int = 0
     history: int = 0
@@ -55,7 +58,9 @@ def skip(job: str, state: State, now: datetime) -> str:
 
 
 def too_short(job: str, state: State) -> bool:
-    """Whether the file that `condense` or `fold` works on is too short to be worth it."""
+    """Whether the file that `promote`, `condense` or `fold` works on is too short to be worth it."""
+    if job == "promote":
+        return not state.session
     if job == "condense":
         return state.memory < MEMORY_CHARACTERS and state.memory_blocks < MEMORY_BLOCKS
     return state.history < HISTORY_CHARACTERS and state.history_blocks < HISTORY_BLOCKS

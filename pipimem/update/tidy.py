@@ -1,4 +1,4 @@
-"""The jobs that make files shorter: MEMORY condensed one layer down, HISTORY folded, originals archived before they go.
+"""The jobs that make files shorter: SESSION promoted, MEMORY condensed, HISTORY folded, all originals archived.
 
 Each is one plan with its source and its target; a plan that could lose an entry, or say something new, is not made.
 """
@@ -9,28 +9,38 @@ from collections.abc import Sequence
 
 from pipimem import markdown
 from pipimem.text import decode
-from pipimem.update import Setting
-from pipimem.update.condense import Condensed, condense, fold, unproven
+from pipimem.update import ARCHIVE, ARCHIVE_TEMPLATE, Setting, fresh_id, planned, reworded
+from pipimem.update.condense import Condensed, condense, fold, foldable, unproven
 from pipimem.update.guards import REMOVED_SHARE
 from pipimem.update.plan import Op, Outcome, Plan
+from pipimem.update.promote import promote
+from pipimem.update.question import Models
+from pipimem.update.reworded import Asked
 from pipimem.update.schedule import HISTORY_CHARACTERS, MEMORY_CHARACTERS
 
-ARCHIVE = "HISTORY.archive.md"
 TITLES = {"en": "Moved out of memory", "zh": "移出记忆"}
 STILL_TRUE = ("archived: it was worth least", "shortened: only its telling sentences stay")
 
 
-def plan(job: str, setting: Setting) -> Plan:
-    """What `condense` or `fold` would change in the channel now; an empty plan where nothing is to be done.
+def plan(job: str, setting: Setting, models: Models | None = None) -> Plan:
+    """What `promote`, `condense` or `fold` would change in the channel now; an empty plan where nothing is to be done.
 
-    A run takes at most a fifth of the characters, so that what is moved goes little by little.
+    A run takes at most a fifth of the characters, so that what is moved goes little by little. What a model says in
+    other words is only taken where it covers what it stands for; the rest is done by the rules.
     """
+    if job == "promote":
+        return planned([promote(setting, models)], setting, job)
     name = "MEMORY.md" if job == "condense" else "HISTORY.md"
     before = setting.text(name)
     size = len(decode(before))
     least = MEMORY_CHARACTERS if job == "condense" else HISTORY_CHARACTERS
     budget = max(least, int(size * (1 - REMOVED_SHARE)))
-    after = condense(before, budget, setting.today) if job == "condense" else fold(before, budget)
+    said = _asked(job, before, budget, setting, models)
+    if job == "condense":
+        merges = [(merge, fresh_id(setting.taken)) for merge in said.merges]
+        after = condense(before, budget, setting.today, merges=merges)
+    else:
+        after = fold(before, budget, said=said.lines)
     ops: Sequence[Op] = ()
     rejected: tuple[Outcome, ...] = ()
     if after.data != before:
@@ -39,11 +49,22 @@ def plan(job: str, setting: Setting) -> Plan:
         else:
             ops = _ops(job, name, after, setting)
     paths = {op.path: setting.read(op.path) for op in ops}
-    templates = {**setting.templates, setting.path(ARCHIVE): b"# History archive\n"} if ops else setting.templates
+    templates = {**setting.templates, setting.path(ARCHIVE): ARCHIVE_TEMPLATE} if ops else setting.templates
     return Plan(
-        run=setting.run, channel=setting.channel, origin="offline", actor="updater", ops=tuple(ops), base=paths,
-        templates=templates, rejected=rejected, source=job, whole=True,
+        run=setting.run, channel=setting.channel, origin=said.origin or "offline", actor="updater", ops=tuple(ops),
+        base=paths, templates=templates, rejected=(*said.left, *rejected), source=job, tokens=said.tokens,
+        fell=said.fell, whole=True,
     )  # fmt: skip
+
+
+def _asked(job: str, before: bytes, budget: int, setting: Setting, models: Models | None) -> Asked:
+    """What a model would say in other words, where one is there and the file is too long."""
+    if models is None or not models.of(job):
+        return Asked()
+    if job == "condense":
+        too_long = len(decode(before)) > budget
+        return reworded.merges(markdown.parse(before), setting, models) if too_long else Asked()
+    return reworded.lines(foldable(before), setting, models)
 
 
 def _ops(job: str, name: str, after: Condensed, setting: Setting) -> list[Op]:
