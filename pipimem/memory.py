@@ -485,6 +485,21 @@ class Memory(Opened):
         channels = [self.workspace.channel(channel)] if channel is not None else self.channels()
         return {c.id: self._lifecycle(c.id).maintain() for c in channels}
 
+    def work_off(self, report: Callable[[dict[str, Any]], None]) -> str:
+        """Works off what hooks left in the queue, oldest first, within the day's budget; why it stopped, "" when done.
+
+        `report` is told each step. One process at a time does this; a second one leaves at once.
+        """
+        from pipimem import maintaining
+
+        return maintaining.work_off(self, self._lifecycle, report)
+
+    def queue(self) -> dict[str, Any]:
+        """What hooks left to be done: how many lines wait, since when, and those given up with their reason."""
+        from pipimem import maintaining
+
+        return maintaining.queue(self)
+
     def _clear(self, channel: str) -> None:
         """After a compaction no session of the channel has what it was given any more."""
         from pipimem import traces
