@@ -7,11 +7,12 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pipimem.errors import Conflict, Error, ModelFailed, NotFound, Refused, Unreadable, Usage
+    from pipimem.errors import Busy, Conflict, Error, ModelFailed, NotFound, Refused, Unreadable, Usage
     from pipimem.memory import Memory, init, open
 
 __version__ = "0.1.0"
 __all__ = [
+    "Busy",
     "Conflict",
     "Error",
     "Memory",

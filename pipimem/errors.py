@@ -50,6 +50,10 @@ class Conflict(Refused):
     """The file is no longer the text that was read."""
 
 
+class Busy(Refused):
+    """Another process holds a lock that is needed."""
+
+
 class ModelFailed(Error):
     """A model was named and did not give a usable reply."""
 

@@ -12,7 +12,7 @@ import os
 import stat
 import time
 
-from pipimem.errors import Conflict, Error, Refused
+from pipimem.errors import Busy, Conflict, Error, Refused
 from pipimem.text import decode, digest, encode, printable
 
 TYPE_CHECKING = False
@@ -126,8 +126,10 @@ def sync_folder(folder: str) -> None:
         os.close(handle)
 
 
-def locked(folder: str, names: Sequence[str]) -> AbstractContextManager[None]:
-    """Holds the named locks of `folder` in the order given. Raises `Refused` after 30 s, or at once with the reason.
+def locked(folder: str, names: Sequence[str], wait: float = LOCK_WAIT) -> AbstractContextManager[None]:
+    """Holds the named locks of `folder` in the order given. Raises `Busy` after `wait` seconds (0: at once).
+
+    Where a lock cannot be taken at all, `Refused` says why at once.
 
     The system lets go of a dead process's lock. Who holds one stands beside it in `NAME.owner`, so that a refusal can
     name the process, and say when it is gone and only its network disk still believes in it.
@@ -144,7 +146,7 @@ def locked(folder: str, names: Sequence[str]) -> AbstractContextManager[None]:
                 try:
                     if os.path.islink(path):
                         raise Refused(f"The lock '{path}' is a link.", "Delete it and try again.")
-                    stack.enter_context(FileLock(path).acquire(LOCK_WAIT, LOCK_POLL))
+                    stack.enter_context(FileLock(path).acquire(wait, LOCK_POLL))
                 except Timeout:
                     raise _taken(path) from None
                 except OSError as error:
@@ -170,17 +172,17 @@ def _write_owner(path: str) -> None:
         os.close(handle)
 
 
-def _taken(path: str) -> Refused:
+def _taken(path: str) -> Busy:
     """What to say of a lock that is not let go: whose it is, as far as that is known."""
     try:
         words = decode(read_regular(_owner_file(path))).split()
         pid, since, host = int(words[0]), time.strftime("%H:%M:%S", time.localtime(int(words[1]))), words[2]
     except (OSError, ValueError, IndexError):
-        return Refused(f"Another process holds the lock '{path}'.", "Try again in a moment.")
+        return Busy(f"Another process holds the lock '{path}'.", "Try again in a moment.")
     who = f"process {pid} on '{printable(host)}'"
     if host != os.uname().nodename or lives(pid):
-        return Refused(f"The lock '{path}' is held by {who} since {since}.", "Try again when it is done.")
-    return Refused(f"The lock '{path}' was taken by {who}, which is gone.", "Delete the lock and try again.")
+        return Busy(f"The lock '{path}' is held by {who} since {since}.", "Try again when it is done.")
+    return Busy(f"The lock '{path}' was taken by {who}, which is gone.", "Delete the lock and try again.")
 
 
 def lives(pid: int) -> bool:

@@ -31,17 +31,24 @@ if TYPE_CHECKING:
 
 TALK = ("refresh", "extract")
 TIDY = ("promote", "condense", "fold")
+JOBS = (*TALK, *TIDY)
+RETAINING = tuple(job for job in JOBS if job != "promote")
+"""The jobs before a compaction: a session that goes on keeps its SESSION."""
 HOWS = ("done", "failed")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a boundary: `done`, or the reason it was not; `run` names what it changed ("" for nothing)."""
+    """One step of a boundary: `done`, or the reason it was not; `run` names what it changed ("" for nothing).
+
+    `failed` tells what was tried in vain from what was not due.
+    """
 
     name: str
     done: bool
     reason: str = ""
     run: str = ""
+    failed: bool = False
 
 
 class Updater(Protocol):
@@ -56,6 +63,9 @@ class Updater(Protocol):
     def apply(self, plan: Plan) -> Applied:
         """Writes, commits and indexes a plan."""
 
+    def note_run(self, plan: Plan) -> None:
+        """Puts a run that changed nothing on record."""
+
 
 class Lifecycle:
     """The jobs of one channel. `now` gives the time, with its zone."""
@@ -67,24 +77,24 @@ class Lifecycle:
         self._now = now
         self._turns = Turns(workspace, channel.id)
 
-    def boundary(self, transcript: Transcript | None, tidy: Sequence[str] = TIDY) -> list[Step]:
-        """Runs the jobs now, before a compaction or at a new session; files are made shorter where they are long.
-
-        `tidy` are the jobs of the second kind: a session that goes on keeps its SESSION as it is.
-        """
-        steps = [self._run(job, transcript) for job in TALK]
-        for job in tidy:
-            long = not schedule.too_short(job, self.state(job))
-            steps.append(self._run(job, None) if long else Step(job, False, "threshold-not-met"))
-        return steps
+    def boundary(self, transcript: Transcript | None, jobs: Sequence[str] = JOBS) -> list[Step]:
+        """Runs the jobs now, before a compaction or at a new session; files are made shorter where they are long."""
+        return [self.step(job, transcript, gated=False) for job in jobs]
 
     def maintain(self) -> list[Step]:
         """Runs what is due; each job that is not says why."""
-        steps = []
-        for job in (*TALK, *TIDY):
-            why = schedule.skip(job, self.state(job), self._now)
-            steps.append(Step(job, False, why) if why else self._run(job, None))
-        return steps
+        return [self.step(job) for job in JOBS]
+
+    def skip(self, job: str, *, gated: bool = True) -> str:
+        """Why a job is not run now, "" when it is; not `gated` at a boundary, where only a short file is left alone."""
+        if gated:
+            return schedule.skip(job, self.state(job), self._now)
+        return "threshold-not-met" if job in TIDY and schedule.too_short(job, self.state(job)) else ""
+
+    def step(self, job: str, transcript: Transcript | None = None, *, gated: bool = True) -> Step:
+        """Runs one job, or says why not: on a transcript, or on the recorded turns it has not worked on yet."""
+        why = self.skip(job, gated=gated)
+        return Step(job, False, why) if why else self._run(job, transcript if job in TALK else None)
 
     def state(self, job: str) -> schedule.State:
         """What the gates look at for a job."""
@@ -113,11 +123,13 @@ class Lifecycle:
         if window is not None and not window.transcript.messages:
             return Step(job, False, "no-new-turns")
         try:
+            with self._workspace.locks([f"{self._channel.path}/MEMORY.md"]):
+                pass  # what a killed writer left is settled: a plan is made on what will stand
             step = self._update(job, transcript if window is None else window.transcript)
             self._ended(job, window)
         except (Error, OSError) as error:
             self._note("failed", job)
-            return Step(job, False, f"failed: {error}")
+            return Step(job, False, f"failed: {error}", failed=True)
         return step
 
     def _update(self, job: str, transcript: Transcript | None) -> Step:
@@ -127,8 +139,13 @@ class Lifecycle:
             assert transcript is not None
             plan = self._updater.propose(self._channel.id, transcript, [job])
         if not plan.ops:
+            self._updater.note_run(plan)
             return Step(job, True, plan.rejected[0].reason if plan.rejected else "nothing to change")
-        return Step(job, True, run=self._updater.apply(plan).run)
+        try:
+            return Step(job, True, run=self._updater.apply(plan).run)
+        except (Error, OSError):
+            self._updater.note_run(plan)  # what was paid for it counts all the same
+            raise
 
     def _ended(self, job: str, window: Window | None) -> None:
         if window is not None:

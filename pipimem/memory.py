@@ -471,7 +471,9 @@ class Memory(Opened):
         Works on the transcript, or on the recorded turns. A step that fails stops no other, and what is kept always
         holds the latest SESSION there is.
         """
-        steps = self._lifecycle(channel).boundary(transcript, ("condense", "fold"))
+        from pipimem.lifecycle import RETAINING
+
+        steps = self._lifecycle(channel).boundary(transcript, RETAINING)
         self._clear(channel)
         return steps, self._retained(channel)
 
@@ -484,6 +486,21 @@ class Memory(Opened):
         """Runs the jobs that are due, of one channel or of each in turn; those that are not say why."""
         channels = [self.workspace.channel(channel)] if channel is not None else self.channels()
         return {c.id: self._lifecycle(c.id).maintain() for c in channels}
+
+    def work_off(self, report: Callable[[dict[str, Any]], None]) -> str:
+        """Works off what hooks left in the queue, oldest first, within the day's budget; why it stopped, "" when done.
+
+        `report` is told each step. One process at a time does this; a second one leaves at once.
+        """
+        from pipimem import maintaining
+
+        return maintaining.work_off(self, self._lifecycle, report)
+
+    def queue(self) -> dict[str, Any]:
+        """What hooks left to be done: how many lines wait, since when, and those given up with their reason."""
+        from pipimem import maintaining
+
+        return maintaining.queue(self)
 
     def _clear(self, channel: str) -> None:
         """After a compaction no session of the channel has what it was given any more."""

@@ -309,13 +309,20 @@ class Opened:
         except (OSError, Error) as error:
             self.notes.append(f"The index is not up to date ({error}); the next look brings it there.")
 
+    def note_run(self, plan: Plan) -> None:
+        """Puts a run that changed nothing on record: what it cost counts for the day's budget."""
+        from pipimem.update.plan import Applied
+
+        self._record(Applied(plan, ()), ())
+
     def _record(self, applied: Applied, done: Sequence[Op]) -> None:
         import json
 
         plan = applied.plan
         row = {
             "run": plan.run, "time": self.now().isoformat(timespec="seconds"), "channel": plan.channel,
-            "origin": plan.origin, "source": plan.source, "commit": applied.commit, "deferred": applied.deferred,
+            "actor": plan.actor, "origin": plan.origin, "source": plan.source, "commit": applied.commit,
+            "deferred": applied.deferred,
             "applied": [{"op": o.op, "id": o.id or o.target, "path": o.path} for o in done],
             "proposed": [{"id": o.op.id, "reason": o.reason} for o in plan.proposed],
             "rejected": [{"op": o.op.op, "reason": o.reason} for o in plan.rejected],

@@ -341,6 +341,12 @@ def step_text(step: Step) -> str:
     return f"{step.name}: {step.reason or 'done'}{' ' + step.run if step.run else ''}"
 
 
+def work_text(row: dict[str, Any]) -> str:
+    """One step of background work for a person."""
+    said = " ".join(word for word in (row["reason"] or "done", row["run"]) if word)
+    return f"{row['channel'] or 'index'}  {row['event']}: {row['job']}: {said}\n"
+
+
 def status_text(state: dict[str, Any]) -> str:
     """`status` for a person."""
     layers = [
@@ -359,6 +365,15 @@ def status_text(state: dict[str, Any]) -> str:
     ]
     if state["pending_commits"]:
         lines.append(f"waiting     {plural(state['pending_commits'], 'commit')}, made by the next change")
+    today, queue = state["today"], state["queue"]
+    runs, tokens = (f"{today[name]} of {today[f'{name}_limit']} {name}" for name in ("runs", "tokens"))
+    lines.append(f"today       {runs}, {tokens}")
+    if queue["waiting"]:
+        lines.append(f"queue       {plural(queue['waiting'], 'line')} waiting since {queue['since']}")
+    lines += [
+        f"given up    {row['event']} of {row['time']} in '{row['channel']}' after {row['tries']} tries: {row['reason']}"
+        for row in queue["given_up"]
+    ]
     lines += [f"problem     {p['path']}: {p['reason']}" for p in state["problems"]]
     return "\n".join(lines) + "\n\n" + table([("layer", "files", "size"), *layers])
 

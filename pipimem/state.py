@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipimem import standing
+from pipimem import maintaining, standing
 from pipimem.editing import skills
 from pipimem.git import GitOff
 from pipimem.text import decode, tokens
@@ -55,6 +55,8 @@ def status(memory: Opened) -> dict[str, Any]:
         },
         "git": git,
         "pending_commits": len(memory.pending()),
+        "queue": maintaining.queue(memory),
+        "today": maintaining.today(memory),
         "problems": [
             {"path": path, "reason": reason}
             for path, reason in sorted({*scan.skipped, *scan.remarks, *notes, *damaged.items(), *broken})

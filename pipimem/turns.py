@@ -29,6 +29,8 @@ ENGINE = "turn"
 MESSAGE_LIMIT = 50_000
 FILE_LIMIT = 4 * 1024 * 1024
 TAIL = 512 * 1024  # more than any one line
+SOURCES = 500
+"""Host transcripts of a channel whose place is remembered; of an older one the messages at hand are known."""
 FILE_KEYS, COMMAND_KEYS = ("file_path", "path", "notebook_path"), ("command", "cmd")
 
 
@@ -91,29 +93,55 @@ class Turns:
         if not role or not (text or calls):
             return None, f"role {printable(str(row.get('role')), 20)}" if not role else "no text"
         inputs = [_input(call) for call in calls]
-        config = self._workspace.config
         return {
             "role": role,
-            "text": safety.redact(text, config["safety.patterns"], config["safety.allow"]),
+            "text": self._redacted(text),
             "name": scrub(str(row.get("name") or "")),
             "time": str(row.get("timestamp") or row.get("time") or now),
             "files": [scrub(str(i[k])) for i in inputs for k in FILE_KEYS if i.get(k)],
-            "commands": [
-                safety.redact(scrub(str(i[k])), config["safety.patterns"], config["safety.allow"])
-                for i in inputs
-                for k in COMMAND_KEYS
-                if i.get(k)
-            ],
+            "commands": [self._redacted(scrub(str(i[k]))) for i in inputs for k in COMMAND_KEYS if i.get(k)],
             "calls": len(calls),
         }, ""
+
+    def _redacted(self, text: str) -> str:
+        config = self._workspace.config
+        return safety.redact(text, config["safety.patterns"], config["safety.allow"])
+
+    def feed(self, transcript: Transcript, end: int, now: str) -> Recorded:
+        """Records what a host's transcript says before its byte `end`, under the host's own references.
+
+        What was recorded before is passed over, also after a crash in between, so that the same stretch may be fed
+        again. `now` and errors as in `record`.
+        """
+        with self._held():
+            sources = self._stored(self._source_path)
+            begun = int(sources.pop(transcript.ref, 0))
+            begun = begun if begun <= end else 0  # the file is another now
+            known = {row["ref"] for row in self._rows() if "ref" in row}
+            due = [m for m in transcript.messages if m.ref not in known and (m.at < 0 or begun <= m.at < end)]
+            start, turn = self._last()
+            fresh: list[dict[str, Any]] = []
+            skipped: dict[str, int] = {}
+            for message in due:
+                made, why = self._row(_as_row(message), now)
+                if made is None:
+                    skipped[why] = skipped.get(why, 0) + 1
+                    continue
+                turn += message.role == "user" or not turn
+                fresh.append({"n": start + len(fresh) + 1, "turn": turn, **made, "ref": message.ref})
+            if fresh:
+                self._write(_lines(fresh))
+            kept = dict([*sources.items(), (transcript.ref, end)][-SOURCES:])
+            write_private(self._source_path, encode(json.dumps(kept, ensure_ascii=False)))
+        return Recorded(len(fresh), start + len(fresh), skipped)
 
     def since(self, cursor: int) -> Window:
         """The messages after number `cursor`, oldest first."""
         rows = [row for row in self._rows() if row["n"] > cursor and row.get("role")]
         messages = tuple(
             Message(
-                reference(ENGINE, self._name, str(row["n"])), row["role"], row["text"], row["name"], row["time"],
-                tuple(row["files"]), tuple(row["commands"]),
+                self._reference(row), row["role"], row["text"], row["name"], row["time"], tuple(row["files"]),
+                tuple(row["commands"]),
             )
             for row in rows
         )  # fmt: skip
@@ -143,15 +171,19 @@ class Turns:
         texts, gone = [m for m in matches if m], set(refs)
         with self._held():
             rows = self._rows()
-            kept = [
-                {"n": row["n"], "turn": row["turn"]}
-                if reference(ENGINE, self._name, str(row["n"])) in gone or any(t in row.get("text", "") for t in texts)
+            kept: list[dict[str, Any]] = [
+                {key: row[key] for key in ("n", "turn", "ref") if key in row}
+                if self._reference(row) in gone or any(t in row.get("text", "") for t in texts)
                 else row
                 for row in rows
             ]
             if kept != rows:
                 write_private(self._path, encode(_lines(kept)))
         return sum(new != old for new, old in zip(kept, rows, strict=True))
+
+    def _reference(self, row: Mapping[str, Any]) -> str:
+        """A message's own reference: the host's, or that of its line."""
+        return str(row.get("ref") or reference(ENGINE, self._name, str(row["n"])))
 
     def _write(self, lines: str) -> None:
         """Appends lines; a file grown too big loses the oldest that every job has done, then the oldest there are."""
@@ -180,8 +212,11 @@ class Turns:
         return (rows[-1]["n"], rows[-1]["turn"]) if rows else (0, 0)
 
     def _cursors(self) -> dict[str, Any]:
+        return self._stored(self._cursor_path)
+
+    def _stored(self, path: str) -> dict[str, Any]:
         try:
-            found = json.loads(read_private(self._cursor_path) or b"{}")
+            found = json.loads(read_private(path) or b"{}")
         except ValueError:
             return {}
         return found if isinstance(found, dict) else {}
@@ -193,6 +228,10 @@ class Turns:
     @property
     def _cursor_path(self) -> str:
         return self._workspace.private("state", "turns", f"{self._name}.cursors.json")
+
+    @property
+    def _source_path(self) -> str:
+        return self._workspace.private("state", "turns", f"{self._name}.sources.json")
 
     def _held(self) -> AbstractContextManager[None]:
         """The lock of this channel's turns, which no writer of files ever waits for. Raises `Refused`."""
@@ -221,6 +260,16 @@ def _row_of(line: bytes) -> dict[str, Any] | None:
     if not isinstance(row, dict) or not isinstance(row.get("n"), int) or not isinstance(row.get("turn"), int):
         return None
     return {"text": "", "name": "", "time": "", "files": [], "commands": [], "calls": 0, **row}
+
+
+def _as_row(message: Message) -> dict[str, Any]:
+    """A message as `record` takes it."""
+    calls = [{"input": {FILE_KEYS[0]: file}} for file in message.files]
+    calls += [{"input": {COMMAND_KEYS[0]: command}} for command in message.commands]
+    return {
+        "role": message.role, "content": message.text, "name": message.name, "timestamp": message.time,
+        "tool_calls": calls,
+    }  # fmt: skip
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> str:

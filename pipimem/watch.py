@@ -46,6 +46,9 @@ POLL, POLL_MOST, POLL_SHARE = 1.0, 30.0, 20
 RETRY, RETRY_MOST, EVENTS_AGAIN, ABSENCE = 0.5, 5.0, 300.0, 0.25
 """Seconds: after a failed sync, doubled up to the second; until events are tried again; between looks for a root."""
 
+LEAVE = 2.0
+"""Seconds a sync is waited for when it is time to go."""
+
 YOUNG = 2.5
 """Seconds within which a file may change twice under one stamp, on the coarsest file systems."""
 
@@ -58,10 +61,14 @@ NETWORK = frozenset(
 )
 
 
-def until_told(root: str, report: Report, *, poll: bool = False, wanted: Callable[[], bool] = lambda: True) -> None:
+def until_told(
+    root: str, report: Report, *, poll: bool = False, wanted: Callable[[], bool] = lambda: True,
+    beside: Callable[[Callable[[float], bool]], None] | None = None,
+) -> None:  # fmt: skip
     """Watches until SIGTERM comes or nobody wants it any more; the main thread only.
 
-    Raises `KeyboardInterrupt` for SIGINT, and what `report` raises.
+    `beside` is work to do meanwhile: it is given a function that waits so many seconds and tells whether to end, and
+    a signal ends it wherever it is. Raises `KeyboardInterrupt` for SIGINT, and what `report` raises.
     """
     told: list[int] = []
 
@@ -71,7 +78,11 @@ def until_told(root: str, report: Report, *, poll: bool = False, wanted: Callabl
 
     before = signal.signal(signal.SIGTERM, terminate)
     try:
-        Watch(root, report, poll=poll, wanted=wanted).run()
+        watch = Watch(root, report, poll=poll, wanted=wanted)
+        if beside is None:
+            watch.run()
+        else:
+            watch.accompany(beside)
     except KeyboardInterrupt:
         if not told:
             raise
@@ -116,6 +127,31 @@ class Watch:
         self.stop()
         if self._thread is not None:
             self._thread.join()
+
+    def accompany(self, beside: Callable[[Callable[[float], bool]], None]) -> None:
+        """Watches in a thread while `beside` works in this one; when either ends, so does the other.
+
+        A sync under way is waited for two seconds, then left to its end with the process.
+        """
+        failed: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                self.run()
+            except BaseException as error:  # noqa: BLE001 - what `report` raises is raised here, below
+                failed.append(error)
+            finally:
+                self._stop.set()
+
+        thread = threading.Thread(target=run, name="pipimem-watch", daemon=True)
+        thread.start()
+        try:
+            beside(self._stop.wait)
+        finally:
+            self._stop.set()
+            thread.join(LEAVE)
+        if failed:
+            raise failed[0]
 
     def stop(self) -> None:
         """Ends the watch after the sync it is in; from any thread."""

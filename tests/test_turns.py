@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipimem import turns
+from pipimem.transcript import Message, Transcript
 from pipimem.turns import Turns
 from pipimem.workspace import Workspace
 from tests.conftest import run
@@ -197,3 +198,53 @@ def test_recorded_turns_are_what_update_works_on_and_each_is_worked_on_once(root
     assert run("-w", root, "update", "--channel", "dm:ines", "--json").json["applied"] == []
     assert run("-w", root, "turn", "--channel", "nowhere", stdin=lines).code == 3
     assert run("-w", root, "turn", "--channel", "dm:ines", stdin="nonsense").code == 2
+
+
+def host(*rows: tuple[str, str, int], session: str = "s1") -> Transcript:
+    """A host's transcript: (role, text, byte offset) each."""
+    messages = [
+        Message(f"claude:{session}#m{at}", role, text, time=NOW, files=("a.py",) if role == "assistant" else (), at=at)
+        for role, text, at in rows
+    ]
+    return Transcript("claude", session, tuple(messages))
+
+
+TALK = (("user", "记住：窗口是周四", 0), ("assistant", "好", 100), ("user", "more", 200), ("assistant", "ok", 300))
+
+
+def test_a_transcript_is_recorded_up_to_its_byte_under_its_own_references(ops: Turns) -> None:
+    done = ops.feed(host(*TALK), 150, NOW)
+    assert (done.recorded, done.cursor) == (2, 2)
+    assert ops.feed(host(*TALK), 400, NOW).recorded == 2
+    window = ops.since(0)
+    assert [m.ref for m in window.transcript.messages] == [f"claude:s1#m{at}" for at in (0, 100, 200, 300)]
+    assert (window.turns, window.calls, window.transcript.messages[1].files) == (2, 2, ("a.py",))
+    assert ops.feed(host(*TALK), 400, NOW).recorded == 0
+
+
+def test_a_kill_between_the_messages_and_their_place_records_none_twice(ops: Turns, root: Path) -> None:
+    ops.feed(host(*TALK), 250, NOW)
+    (root / ".pipimem/state/turns/dm%3A顾念.sources.json").unlink()
+    assert ops.feed(host(*TALK), 400, NOW).recorded == 1
+    assert [m.text for m in ops.since(0).transcript.messages] == ["记住：窗口是周四", "好", "more", "ok"]
+
+
+def test_a_transcript_begun_anew_under_its_name_is_read_from_its_start(ops: Turns) -> None:
+    ops.feed(host(*TALK), 400, NOW)
+    assert ops.feed(host(("user", "afresh", 7)), 50, NOW).recorded == 1
+
+
+def test_places_are_kept_for_the_last_transcripts_only(ops: Turns, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "SOURCES", 3)
+    for number in range(5):
+        ops.feed(host(*TALK, session=f"s{number}"), 400, NOW)
+    kept = json.loads((root / ".pipimem/state/turns/dm%3A顾念.sources.json").read_text("utf-8"))
+    assert list(kept) == ["claude:s2", "claude:s3", "claude:s4"]
+
+
+def test_what_was_forgotten_is_not_recorded_again_from_its_transcript(ops: Turns, root: Path) -> None:
+    ops.feed(host(*TALK), 400, NOW)
+    assert ops.forget(["周四"], ["claude:s1#m200"]) == 2
+    (root / ".pipimem/state/turns/dm%3A顾念.sources.json").unlink()
+    assert ops.feed(host(*TALK), 400, NOW).recorded == 0
+    assert [m.text for m in ops.since(0).transcript.messages] == ["好", "ok"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 
 from pipimem.cli.common import dry_run_argument, opened, print_json, report, say_notes, silence
 from pipimem.errors import ModelFailed, Usage
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pipimem.options import Options as Namespace
     from pipimem.options import Parser
 
+PRINTING = threading.Lock()
 TIDY = ("promote", "condense", "fold")
 JOBS = ("all", "refresh", "extract", *TIDY)
 
@@ -95,12 +97,16 @@ def _boundary(options: Namespace, verb: str) -> int:
 
 
 def _maintain_arguments(parser: Parser) -> None:
-    parser.add_argument("--channel", metavar="ID", help="only that channel (else each in turn)")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--channel", metavar="ID", help="only that channel (else each in turn)")
+    which.add_argument("--queued", action="store_true", help="what hooks left to be done, within the day's budget")
 
 
 def _maintain(options: Namespace) -> int:
     from pipimem import render
 
+    if options.queued:
+        return _queued(options)
     with opened(options) as memory:
         done = memory.maintain(options.channel)
         say_notes(memory)
@@ -110,6 +116,25 @@ def _maintain(options: Namespace) -> int:
     else:
         for channel, steps in done.items():
             print(render.scrubbed("".join(f"{channel}  {render.step_text(s)}\n" for s in steps)), end="")
+    return 0
+
+
+def _queued(options: Namespace) -> int:
+    from pipimem import render
+
+    rows: list[dict[str, Any]] = []
+    with opened(options) as memory:
+        stopped = memory.work_off(rows.append)
+        left = memory.queue()
+        say_notes(memory)
+    if options.json:
+        print_json({"steps": rows, "stopped": stopped, "queue": left})
+        return 0
+    for row in rows:
+        print(render.scrubbed(render.work_text(row)), end="")
+    if stopped:
+        print(f"pipimem: stopped: {stopped}", file=sys.stderr)
+    print(f"{left['waiting']} waiting, {len(left['given_up'])} given up")
     return 0
 
 
@@ -139,25 +164,30 @@ def _turn(options: Namespace) -> int:
 
 def _watch_arguments(parser: Parser) -> None:
     parser.add_argument("--poll", action="store_true", help="look by the clock, as on a network folder")
+    parser.add_argument(
+        "--maintain", action="store_true", help="also run the jobs that are due and what hooks left to be done"
+    )
 
 
 def _watch(options: Namespace) -> int:
-    from pipimem import watch
+    from pipimem import rounds, watch
 
     with opened(options) as memory:
         root = memory.workspace.root
-    watch.until_told(root, _print_event, poll=options.poll, wanted=_is_read)
+    beside = rounds.Rounds(root, _print_event).run if options.maintain else None
+    watch.until_told(root, _print_event, poll=options.poll, wanted=_is_read, beside=beside)
     return 0
 
 
 def _print_event(event: dict[str, Any]) -> None:
     import select
 
-    if event["event"] == "stopped" and not _output_is(select.POLLOUT):
-        silence()  # a full pipe that nobody reads must not keep us from ending
-    print_json(event)
-    if sys.stdout is not None:
-        sys.stdout.flush()
+    with PRINTING:  # a watch and the rounds beside it
+        if event["event"] == "stopped" and not _output_is(select.POLLOUT):
+            silence()  # a full pipe that nobody reads must not keep us from ending
+        print_json(event)
+        if sys.stdout is not None:
+            sys.stdout.flush()
 
 
 def _is_read() -> bool:
