@@ -18,6 +18,7 @@ from pipimem.transcript import Message, Transcript
 from pipimem.update import SESSION_ITEM, SESSION_ITEMS
 from pipimem.update.session import CHARACTERS, COMMENTS, SECTIONS, STICKY
 from tests.conftest import run
+from tests.test_replies import HOSTILE
 
 FOLDER = "channels/dm%3Aines"
 NOW = datetime.fromisoformat("2026-03-14T23:45:00+08:00")
@@ -53,7 +54,7 @@ def dm(make: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch) -> Memory:
 def script(tmp_path: Path) -> Callable[..., str]:
     def written(*replies: Any) -> str:
         path = tmp_path / "script.json"
-        path.write_text(json.dumps(list(replies), ensure_ascii=False))
+        path.write_text(json.dumps(list(replies)))
         return f"scripted:{path}"
 
     return written
@@ -419,3 +420,55 @@ def test_the_command_promotes_and_says_what_it_did(dm: Memory, root: Path) -> No
     assert [o["op"] for o in done.json["applied"]].count("add") == 1
     assert dm.log("dm:ines", limit=1)[0].sha == done.json["commit"]
     assert STICKY["Decisions"] == "decision"
+
+
+@pytest.mark.parametrize("job", ["refresh", "promote", "condense", "fold"])
+def test_no_hostile_reply_makes_any_file_worse(dm: Memory, root: Path, script: Callable[..., str], job: str) -> None:
+    """The whole table of hostile replies, asked as each job: what stood in a file stands in one, a person's lines stay."""
+    write(
+        root,
+        Decisions=[own(1, "发布窗口定在周四晚上", "2026-03-01"), "手写的决定"],
+        Next=[own(2, "Call Tobias", "2026-03-01")],
+    )
+    memory = "".join(
+        f"- 第 {n} 号窑 reads odd {'x' * 90} <!-- m-{n:08x} kind=insight since=2026-01-01 by=updater -->\n"
+        for n in range(30, 90)
+    )
+    (root / FOLDER / "MEMORY.md").write_text(f"# M\n\n## Facts\n\n- 手写的一条\n{memory}", "utf-8")
+    blocks = "".join(f"\n## 2026-0{n}-11 窑 {n}\n\n- We decided on wire K{n}\n" for n in range(1, 8))
+    (root / FOLDER / "HISTORY.md").write_text("# H\n" + blocks, "utf-8")
+    names = ("SESSION.md", "MEMORY.md", "HISTORY.md")
+    before = {f"{FOLDER}/{name}": read(root, name) for name in names}
+    lines = [line for text in before.values() for line in text.splitlines() if line.startswith("- ")]
+    replies = {name: text for name, (text, _) in HOSTILE.items() if len(text) < 300_000}
+    for name, text in replies.items():
+        model = [script(text, text)]
+        plan = (
+            dm.propose("dm:ines", TALK, [job], models=model)
+            if job == "refresh"
+            else dm.tidy("dm:ines", job, models=model)
+        )
+        after = {**before, **{c.path: (c.after or b"").decode() for c in dm.preview(plan)}}
+        everything = "".join(after.values())
+        assert [ln for ln in lines if markdown.uncommented(ln).strip("- ") not in everything] == [], name
+        assert "- 手写的决定\n" in after[f"{FOLDER}/SESSION.md"], name
+        assert "- 手写的一条\n" in after[f"{FOLDER}/MEMORY.md"], name
+    assert len(replies) >= 60
+
+
+def test_twenty_rounds_over_its_own_files_change_nothing_after_the_first(dm: Memory, root: Path) -> None:
+    said = talk(
+        ("user", "记住：部署窗口是周四晚上八点。"), ("user", "TODO: write the migration guide for 2.0"),
+        ("user", "The fix was to raise `pool_size` to 40."), files=("ops/deploy.yml",),
+    )  # fmt: skip
+    texts = []
+    for _ in range(20):
+        for plan in (
+            dm.propose("dm:ines", said, models=[]),
+            *(dm.tidy("dm:ines", j) for j in ("promote", "condense", "fold")),
+        ):
+            if plan.ops:
+                dm.apply(plan)
+        texts.append([read(root, name) for name in ("SESSION.md", "MEMORY.md", "HISTORY.md")])
+    assert texts[0] == texts[1] == texts[-1]
+    assert "pool_size" in texts[0][1]

@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 def kept(memory: markdown.Parsed, left: Sequence[Outcome], setting: Setting) -> list[Op]:
     """The operations that take the end of the trial off the entries that proved useful.
 
-    `left` are the operations that were not written: one that says what such an entry says, says it again.
+    `left` are the operations that were not written: one that says what such an entry says, on another message, says
+    it again.
     """
-    said = [outcome.op.text for outcome in left if outcome.op.op in ("add", "supersede") and outcome.op.text]
+    said = [outcome.op for outcome in left if outcome.op.op in ("add", "supersede") and outcome.op.text]
     today = setting.today.isoformat()
     ops = []
     for entry in memory.entries:
         if not entry.id or entry.facts.get("trial", "") < today:
             continue
-        again = guards.duplicate(entry.text, said)
+        source = entry.facts.get("src", "")
+        again = guards.duplicate(entry.text, [op.text for op in said if op.facts.get("src") != source])
         if again or entry.id in setting.recalled:
             facts = {key: value for key, value in entry.facts.items() if key != "trial"}
             reason = "said again" if again else "it was recalled"
