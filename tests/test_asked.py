@@ -265,7 +265,8 @@ def test_what_is_on_trial_stays_when_it_is_recalled_or_said_again(
     on_trial = [e.text for e in memory_entries(root) if e.facts.get("trial")]
     assert on_trial == [row["text"] for row in rows]
     assert dm.recall("部署窗口定在什么时候？", "dm:ines", always=True).items
-    again = dm.propose("dm:ines", talk("haha", SAID[1]), ["extract"], models=[script({"reply": {"ops": [rows[1]]}})])
+    reply = {"reply": {"ops": [{**rows[1], "cites": [3]}]}}
+    again = dm.propose("dm:ines", talk("haha", "hm", SAID[1]), ["extract"], models=[script(reply)])
     assert sorted(o.reason for o in again.ops if o.op == "supersede") == ["it was recalled", "said again"]
     dm.apply(again)
     assert [e.text for e in memory_entries(root) if e.facts.get("trial")] == ["Haha nice weather"]
