@@ -133,15 +133,21 @@ class Briefing:
 
     def _durable(self, *kinds: str) -> list[Remembered]:
         """The entries that hold today, of MEMORY files, safe to be given; with `kinds` only those."""
-        found, superseded = [], set()
+        found, superseded, marks = [], set(), dict[str, str]()
         for document in self._documents("memory"):
             parsed = markdown.parse(self._read(document.path))
             for identity, entry in markdown.identified(parsed, document.channel):
                 superseded.add(entry.facts.get("supersedes", ""))
+                if self._current(entry):
+                    marks[identity] = entry.facts.get("conflicts", "")
                 if self._holds(entry) and (not kinds or entry.facts.get("kind") in kinds):
                     where = " · ".join([document.channel or "shared", *entry.trail[-1:]])
                     found.append(Remembered(identity, entry.text, where, entry.facts.get("since", "")))
-        return [entry for entry in found if entry.ref not in superseded]
+        contested = {ref for pair in marks.items() if all(r in marks for r in pair) for ref in pair}
+        return [entry for entry in found if entry.ref not in superseded | contested]
+
+    def _current(self, entry: markdown.Entry) -> bool:
+        return entry.facts.get("until", "") in ("", self._today) or entry.facts["until"] > self._today
 
     def _holds(self, entry: markdown.Entry) -> bool:
         config, facts = self._workspace.config, entry.facts

@@ -44,6 +44,8 @@ def check(workspace: Workspace, paths: Collection[str] = ()) -> list[Finding]:
     found: list[Finding] = []
     ids: dict[str, list[tuple[str, int]]] = {}
     superseded: list[tuple[str, int, str]] = []
+    contested: list[tuple[str, int, str, str]] = []
+    known: set[str] = set()
     for document in scan.documents:
         try:
             data = workspace.read(document.path) or b""
@@ -53,7 +55,10 @@ def check(workspace: Workspace, paths: Collection[str] = ()) -> list[Finding]:
         parsed = markdown.parse(data)
         found += _file(document, data, workspace)
         if document.layer in ENTRY_LAYERS or parsed.family == "dated":
-            for entry in parsed.entries:
+            for identity, entry in markdown.identified(parsed, document.channel):
+                known.add(identity)
+                if entry.facts.get("conflicts"):
+                    contested.append((document.path, entry.line, identity, entry.facts["conflicts"]))
                 if entry.id:
                     ids.setdefault(entry.id, []).append((document.path, entry.line))
                 if entry.facts.get("supersedes"):
@@ -63,7 +68,7 @@ def check(workspace: Workspace, paths: Collection[str] = ()) -> list[Finding]:
             found += _session(document.path, parsed)
     found += [Finding(path, 0, ERROR, why) for path, why in scan.skipped]
     found += [Finding(path, 0, WARNING, why) for path, why in scan.remarks]
-    found += _twice(ids) + _loops(superseded, ids)
+    found += _twice(ids) + _loops(superseded, ids) + _unmatched(contested, known)
     return sorted({f for f in found if not paths or f.path in paths})
 
 
@@ -153,4 +158,18 @@ def _loops(superseded: list[tuple[str, int, str]], ids: dict[str, list[tuple[str
         Finding(path, line, ERROR, f"it supersedes itself ('{identity}')")
         for path, line, identity in superseded
         if (path, line) in ids.get(identity, ())
+    ]
+
+
+def _unmatched(contested: list[tuple[str, int, str, str]], known: Collection[str]) -> list[Finding]:
+    """Entries marked as contradicting something that is not there: nothing is left to settle but the mark."""
+    return [
+        Finding(
+            path,
+            line,
+            ERROR,
+            f"it conflicts with {'itself' if own == other else f'{printable(other)!r}, which is gone'}",
+        )
+        for path, line, own, other in contested
+        if own == other or other not in known
     ]

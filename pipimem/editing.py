@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from pipimem import markdown, notes, standing, update
+from pipimem import contradictions, markdown, notes, standing, update
 from pipimem.errors import NotFound, Refused, Usage
 from pipimem.skills import Skill, path_of, rewritten, written
 from pipimem.standing import Standing
@@ -74,7 +74,8 @@ def supersede(memory: Opened, ref: str, text: str) -> Applied:
     facts.update({"since": memory.today(), "by": "person", "supersedes": hit.ref, "conf": "", "trial": "", "until": ""})
     fresh = update.fresh_id(memory.taken)
     op = Op("supersede", hit.path, text, id=fresh, target=hit.ref, facts=facts, reason="a person said so")
-    return memory.apply(memory.planned(hit.channel, [op], {}, "person"))
+    ops = [op, *contradictions.renamed(memory, hit.ref, fresh)]
+    return memory.apply(memory.planned(hit.channel, ops, {}, "person"))
 
 
 def invalidate(memory: Opened, ref: str) -> Applied:
@@ -82,7 +83,7 @@ def invalidate(memory: Opened, ref: str) -> Applied:
     hit, facts = memory.entry_facts(ref)
     facts["until"] = (memory.now().date() - timedelta(1)).isoformat()
     own = hit.ref if memory.marked(hit) else update.fresh_id(memory.taken)
-    op = Op("supersede", hit.path, hit.text, id=own, target=hit.ref, facts=facts, reason="no longer true")
+    op = Op("mark", hit.path, hit.text, id=own, target=hit.ref, facts=facts, reason="no longer true")
     return memory.apply(memory.planned(hit.channel, [op], {}, "person"))
 
 

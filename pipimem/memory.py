@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pipimem.checks import Finding
+    from pipimem.contradictions import Side
     from pipimem.git import Commit
     from pipimem.lifecycle import Lifecycle, Step
     from pipimem.recall import Recall
@@ -374,6 +375,21 @@ class Memory(Opened):
         from pipimem import editing
 
         return editing.promote(self, ref)
+
+    def contradictions(self) -> list[tuple[Side, Side]]:
+        """The pairs of entries marked as contradicting each other, while both hold; in the order of the files."""
+        from pipimem import contradictions
+
+        return contradictions.contradictions(self)
+
+    def resolve(self, ref: str) -> Applied:
+        """Keeps one entry of a contradiction; the others stay in the file, no longer true. Only ever by a person.
+
+        Raises `NotFound` for an entry that is in no open contradiction.
+        """
+        from pipimem import contradictions
+
+        return contradictions.resolve(self, ref)
 
     # Notes
 

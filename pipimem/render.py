@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pipimem.checks import Finding
+    from pipimem.contradictions import Side
     from pipimem.git import Commit
     from pipimem.index import Hit
     from pipimem.index.sync import Diff
@@ -221,6 +222,24 @@ def proposal_text(proposal: Proposal) -> str:
     parts += [f"would write: {proposal.text}", f"why: {proposal.why}", f"evidence: {proposal.evidence}"]
     parts += [f"ticked: {proposal.answer}"] if proposal.answer else []
     return "\n".join(parts) + "\n"
+
+
+def side_json(side: Side) -> dict[str, Any]:
+    """One side of a contradiction as `resolve --json` gives it."""
+    return {"ref": side.ref, "channel": side.channel, "path": side.path, "line": side.line,
+            "text": scrubbed(side.text), "facts": side.facts}  # fmt: skip
+
+
+def contradictions_text(pairs: Sequence[tuple[Side, Side]]) -> str:
+    """Open contradictions for a person: both sides of each, and what to say."""
+    lines = []
+    for pair in pairs:
+        for side in pair:
+            told = ", ".join(x for x in (side.facts.get("since", ""), side.facts.get("src", "")) if x)
+            lines.append(f"[{side.ref}] {side.path}:{side.line}{f'  ({told})' if told else ''}")
+            lines.append(f"   {one_line(side.text)}")
+        lines += [f"Keep one with 'pipimem resolve {pair[0].ref}' or 'pipimem resolve {pair[1].ref}'.", ""]
+    return "\n".join(lines[:-1]) + "\n" if lines else ""
 
 
 def skill_json(skill: Skill) -> dict[str, Any]:

@@ -223,6 +223,7 @@ COMMANDS = {
     "new-session": Command("updating", "work the old session up; what a new one is given"),
     "maintain": Command("updating", "run the jobs that are due, and say why others are not"),
     "review": Command("reviewing", "what waits for a person"),
+    "resolve": Command("reviewing", "settle a contradiction: which entry holds; without one, the open ones"),
     "log": Command("reviewing", "the history of the files"),
     "history": Command("reviewing", "the commits in which an entry came, changed or went"),
     "blame": Command("reviewing", "which commit, run and message an entry is from"),

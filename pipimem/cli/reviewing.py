@@ -63,6 +63,28 @@ def _review_apply(options: Namespace, memory: Memory) -> int:
     return Refused.code if any(isinstance(result, Error) for _, result in done) else 0 if done else NotFound.code
 
 
+def _resolve_arguments(parser: Parser) -> None:
+    parser.add_argument("entry", nargs="?", metavar="ENTRY", help="the entry that holds; without one, what is open")
+
+
+def _resolve(options: Namespace) -> int:
+    from pipimem import render
+
+    with opened(options) as memory:
+        if options.entry:
+            applied = memory.resolve(options.entry)
+            return report(options, memory, applied.plan, applied.changes, applied)
+        pairs = memory.contradictions()
+    if options.json:
+        print_json({"contradictions": [[render.side_json(side) for side in pair] for pair in pairs]})
+    else:
+        print(render.scrubbed(render.contradictions_text(pairs)), end="")
+    if pairs:
+        return 0
+    print("Nothing contradicts itself.", file=sys.stderr)
+    return NotFound.code
+
+
 def _log_arguments(parser: Parser) -> None:
     parser.add_argument("--channel", metavar="ID", help="only what touched this channel")
     parser.add_argument("--limit", type=int, default=20, metavar="N", help="commits at most (20)")
@@ -139,6 +161,7 @@ def _undo(options: Namespace) -> int:
 
 COMMANDS = {
     "review": (_review_arguments, _review),
+    "resolve": (_resolve_arguments, _resolve),
     "log": (_log_arguments, _log),
     "history": (entry_argument, _history),
     "blame": (entry_argument, _blame),

@@ -52,19 +52,27 @@ class Files:
     def _hits(self, scope: Scope) -> list[tuple[Hit, str]]:
         """Every passage in scope with its heading."""
         found, superseding = [], set()
+        rivals: dict[str, list[tuple[str, str]]] = {}
+        ends: dict[str, str] = {}
         for document in sorted(self.documents, key=lambda d: d.path):
             within = scope.covers(document.channel, document.layer)
             if not within and not Scope(scope.channels, shared=scope.shared).covers(document.channel, document.layer):
                 continue
-            for hit, supersedes, heading in self._passages(document):
+            for hit, supersedes, conflicts, heading in self._passages(document):
                 superseding.add(supersedes)
+                ends[hit.ref] = hit.until
+                if conflicts and conflicts != hit.ref:
+                    rivals.setdefault(conflicts, []).append((hit.ref, hit.until))
+                    hit.rivals = [(conflicts, "")]
                 if within and _is_wanted(hit, scope):
                     found.append((hit, heading))
         for hit, _ in found:
             hit.superseded = hit.ref in superseding
+            named = [(ref, ends[ref]) for ref, _ in hit.rivals if ref in ends]
+            hit.rivals = named + (rivals.get(hit.ref, []) if hit.entry else [])
         return found
 
-    def _passages(self, document: Document) -> Iterator[tuple[Hit, str, str]]:
+    def _passages(self, document: Document) -> Iterator[tuple[Hit, str, str, str]]:
         try:
             data = self.workspace.read(document.path) or b""
         except Unreadable as error:
@@ -74,10 +82,10 @@ class Files:
             self.skipped.append((document.path, BINARY))
             return
         for columns, heading, _ in passages(document, data, self.workspace):
-            *shown, supersedes, _, verdict = columns
+            *shown, supersedes, conflicts, _, verdict = columns
             hit = Hit((document.path, document.channel, document.layer, *shown, verdict, False))
             hit.text = passage_text(data[hit.start : hit.end], entry=bool(hit.entry))
-            yield hit, supersedes, " ".join(heading)
+            yield hit, supersedes, conflicts, " ".join(heading)
 
 
 def uncut(runs: Sequence[str]) -> list[list[str]]:

@@ -19,7 +19,7 @@ else:
         import sqlite3
 
 APPLICATION = 0x70694D65
-FORMAT = 3
+FORMAT = 4
 CHANNEL_BITS, PASSAGE_BITS = 20, 24
 """A document's id is its channel's number and, in so many bits, its own; a passage's row is its document's id and, in
 so many bits, its number (a file of 50 MB has fewer). So a channel is one range of rows; the shared layer is number 0.
@@ -41,11 +41,13 @@ CREATE TABLE passages(
   id INTEGER PRIMARY KEY, start INTEGER NOT NULL, end INTEGER NOT NULL, line INTEGER NOT NULL,
   ref TEXT NOT NULL, entry INTEGER NOT NULL, kind TEXT NOT NULL, since TEXT NOT NULL, until TEXT NOT NULL,
   trial TEXT NOT NULL, author TEXT NOT NULL, conf REAL NOT NULL, supersedes TEXT NOT NULL,
+  conflicts TEXT NOT NULL,
   digest TEXT NOT NULL, verdict TEXT NOT NULL);
 CREATE TABLE texts(
   id INTEGER PRIMARY KEY, head INTEGER NOT NULL, alone INTEGER NOT NULL, words TEXT NOT NULL, runs TEXT NOT NULL);
 CREATE INDEX passages_ref ON passages(ref) WHERE ref <> '';
 CREATE INDEX passages_supersedes ON passages(supersedes) WHERE supersedes <> '';
+CREATE INDEX passages_conflicts ON passages(conflicts) WHERE conflicts <> '';
 CREATE VIRTUAL TABLE f USING fts5(
   heading, body, pairs, content='', tokenize='unicode61 remove_diacritics 2');
 CREATE VIRTUAL TABLE v USING fts5vocab(f, 'col');

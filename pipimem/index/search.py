@@ -86,7 +86,11 @@ class Scope:
 
 
 class Hit:
-    """A ranked passage: where it is, what it says, what its comment says, and why it stands where it does."""
+    """A ranked passage: where it is, what it says, what its comment says, and why it stands where it does.
+
+    `rivals` are the entries in scope that it is marked as contradicting, or that are marked as contradicting it, each
+    with its last day ("" for none).
+    """
 
     __slots__ = (
         "author",
@@ -101,6 +105,7 @@ class Hit:
         "line",
         "path",
         "ref",
+        "rivals",
         "score",
         "signals",
         "start",
@@ -120,6 +125,7 @@ class Hit:
         if not self.ref:
             self.ref = f"{self.path}#{' > '.join(self.heading)}" if trail else self.path
         self.text = ""
+        self.rivals: list[tuple[str, str]] = [(r[:10], r[11:]) for r in row[19:] if r]
         self.score = 0.0
         self.signals: dict[str, float] = {}
 
@@ -131,7 +137,7 @@ def without_words() -> Usage:
 
 COLUMNS = (
     "d.path, d.channel, d.layer, p.start, p.end, p.line, h.trail, p.ref, p.entry, p.kind, p.since, p.until, p.trial,"
-    " p.author, p.conf, p.verdict, {superseded}, p.digest, p.id"
+    " p.author, p.conf, p.verdict, {superseded}, p.digest, p.id, {named}, {naming}"
 )
 TABLES = (
     "passages p JOIN texts t ON t.id = p.id JOIN heads h ON h.id = t.head"
@@ -146,7 +152,14 @@ def _columns(scope: Scope) -> tuple[str, list[Any]]:
         f"EXISTS(SELECT 1 FROM passages s JOIN documents d ON d.id = s.id >> {PASSAGE_BITS}"
         f" WHERE p.ref <> '' AND s.supersedes = p.ref AND s.supersedes <> '' AND {where})"
     )
-    return COLUMNS.format(superseded=superseded), values
+    rival = (
+        "coalesce((SELECT s.ref || ' ' || s.until FROM passages s JOIN documents d"
+        f" ON d.id = s.id >> {PASSAGE_BITS} WHERE {{}} AND s.ref <> p.ref AND {where}"
+        " ORDER BY s.until = '' DESC, s.until DESC LIMIT 1), '')"
+    )
+    named = rival.format("p.conflicts <> '' AND s.ref = p.conflicts AND s.ref <> ''")
+    naming = rival.format("p.ref <> '' AND s.conflicts = p.ref AND s.conflicts <> ''")
+    return COLUMNS.format(superseded=superseded, named=named, naming=naming), [*values, *values, *values]
 
 
 def search(

@@ -350,12 +350,13 @@ def passages(document: Document, data: bytes, workspace: Workspace) -> Iterator[
 
 
 def _facts(parsed: Parsed, piece: Piece, day: str) -> tuple[Any, ...]:
-    """The columns from `kind` to `supersedes`."""
+    """The columns from `kind` to `conflicts`."""
     facts = {key: scrub(value) for key, value in piece.entry.facts.items()} if piece.entry else {}
     kind = "front" if piece.start < parsed.front[1] else facts.get("kind", "")
     since = facts.get("since", "") or day
     until, trial, author = (facts.get(key, "") for key in ("until", "trial", "by"))
-    return kind, since, until, trial, author, _confidence(facts.get("conf", "")), facts.get("supersedes", "")
+    others = facts.get("supersedes", ""), facts.get("conflicts", "")
+    return kind, since, until, trial, author, _confidence(facts.get("conf", "")), *others
 
 
 def _date(document: Document, trail: Iterable[str]) -> str:

@@ -116,6 +116,9 @@ class Gate:
             return f"its trial ended on {hit.trial}"
         if hit.superseded:
             return "superseded"
+        for ref, end in hit.rivals:
+            if not (end and self._clock.past(end)):
+                return f"in conflict with {ref}, which a person has to settle"
         return f"confidence {hit.conf:.2f} is below {LEAST_CONFIDENCE}" if hit.conf < LEAST_CONFIDENCE else ""
 
     def _weak(self, hit: Hit, least: float) -> str:

@@ -144,7 +144,7 @@ def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
             _check_section(op, now, base)
             return markdown.replace_section(now, op.heading, op.text)
     entry = _target(op, now, base, plan)
-    if op.op == "supersede":
+    if op.op in ("supersede", "mark"):
         return markdown.replace_entry(now, entry, op.text, markdown.comment(op.id, op.facts))
     return markdown.remove_entry(now, entry)
 

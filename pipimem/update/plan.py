@@ -15,8 +15,9 @@ from pipimem.workspace import Change
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One wanted edit. `kind_of_op` is add, note, section, supersede, invalidate, forget, block, append (text at
-    the end), proposal, file (the whole text of a file) or remove (the file goes).
+    """One wanted edit. `op` is add, note, section, supersede, mark (an entry says the same with other facts),
+    invalidate, forget, block, append (text at the end), proposal, file (the whole text of a file), cut (the same, with
+    something forgotten taken out) or remove (the file goes).
 
     `path` is the file it goes to, `heading` its section, `text` what will be written, `target` the entry it acts on,
     `facts` what the new entry's comment says (kind, since, src, conf, trial, by), `reason` why, for people. `needs`
@@ -109,7 +110,7 @@ def subject(plan: Plan, ops: list[Op]) -> str:
     names = {
         "add": "remember", "note": "note", "section": "rewrite", "supersede": "correct", "invalidate": "retire",
         "forget": "forget", "block": "log", "proposal": "propose", "file": "write", "remove": "remove",
-        "append": "archive",
+        "append": "archive", "mark": "retire", "cut": "forget",
     }  # fmt: skip
     counts: dict[str, int] = {}
     for op in ops:
@@ -123,6 +124,9 @@ def subject(plan: Plan, ops: list[Op]) -> str:
         return clip(one_line(f"{where}note “{ops[0].text}”"), 72)
     if len(ops) == 1 and ops[0].op in ("file", "remove"):
         return clip(f"{where}{names[ops[0].op]} {ops[0].path}", 72)
+    if ops and all(op.op == "mark" for op in ops):
+        kept = [op for op in ops if not op.facts.get("until")]
+        return clip(one_line(f"{where}{'settle: keep' if kept else 'retire'} “{(kept or ops)[0].text}”"), 72)
     if len(ops) == 1 and ops[0].op in ("add", "note", "supersede"):
         return clip(one_line(f"{where}{names[ops[0].op]} “{ops[0].text}”"), 72)
     return clip(where + ", ".join(f"{name} {n}" for name, n in counts.items()), 72)
@@ -141,6 +145,6 @@ def message(plan: Plan, ops: list[Op]) -> str:
 
 
 def _said(op: Op) -> str:
-    if op.op in ("forget", "invalidate", "file", "remove"):
+    if op.op in ("forget", "invalidate", "file", "remove", "cut"):
         return op.reason or "removed"
     return clip(one_line(op.heading if op.op == "block" else op.text), 100)
