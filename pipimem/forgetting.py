@@ -1,22 +1,86 @@
-"""Taking something out for good: from the file, the index and pipimem's own records, and where else it still stands."""
+"""Taking something out for good: what is meant, where it stands, and every store that keeps text of its own.
+
+What a person wrote goes only where it is what was named: an entry, a place, a source, or the one thing a text fits.
+What pipimem made of it (HISTORY, archive, proposals, its records) goes along. A tombstone without text stays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from pipimem import traces
-from pipimem.errors import Usage
+from pipimem import contradictions, references, traces
+from pipimem import places as places_of
+from pipimem.errors import Error, NotFound, Refused, Usage
+from pipimem.files import write_private
 from pipimem.index import Hit, Scope
 from pipimem.index.words import fold
-from pipimem.text import decode
+from pipimem.pending import read_private
+from pipimem.places import Place
+from pipimem.text import decode, encode, one_line, plural, printable
+from pipimem.transcript import REFERENCE
 from pipimem.turns import Turns
 from pipimem.update import guards
 from pipimem.update.guards import plain
 from pipimem.update.plan import Applied, Op
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pipimem.opened import Opened
+    from pipimem.update.plan import Plan
+
+TELLING = 8
+"""Characters a text needs, folded and without punctuation, before a longer one that holds it is taken for the same."""
+SOURCE = re.compile(r"[a-z][a-z0-9_-]*:[^#\s]+(?:#\S+)?")
+LOOKED_AT = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What is to be forgotten, for every store: ids, sources, and what the texts say. Pure questions only."""
+
+    refs: frozenset[str]
+    sources: frozenset[str]
+    texts: tuple[str, ...]
+    match: str = ""
+
+    def says(self, text: str) -> bool:
+        """Whether a text holds what is forgotten: the match a person gave, or one of the texts (a short one: alone)."""
+        if self.match and self.match in fold(one_line(text)):
+            return True
+        said = plain(text)
+        return any(own == said or (len(own) >= TELLING and own in said) for own in map(plain, self.texts) if own)
+
+    def rests(self, source: str) -> bool:
+        """Whether a message or conversation is one of those named, or a message of one."""
+        return source in self.sources or any(guards.within(source, whole) for whole in self.sources)
+
+    def record(self, line: str) -> bool:
+        """Whether a line of pipimem's own records names or says any of it."""
+        named = (*self.refs, *(s for s in self.sources if s))
+        return any(re.search(re.escape(name) + r"(?![\w.-])", line) for name in named) or self.says(line)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What a `forget` did, or with a dry run would do.
+
+    `places` went from the files, `records` from pipimem's own stores; `still` are places (`path:line`) where the same
+    words stand and a person wrote them; `proof` says what was looked through afterwards, "" where something was found
+    (then `still` names it). `in_git` says whether an older version in git has the text.
+    """
+
+    applied: Applied
+    places: tuple[Place, ...] = ()
+    records: tuple[str, ...] = ()
+    still: tuple[str, ...] = ()
+    proof: str = ""
+    in_git: bool = False
+    plan: Plan | None = field(default=None, repr=False)
 
 
 def matching(memory: Opened, text: str, channel: str | None = None) -> list[Hit]:
@@ -27,35 +91,322 @@ def matching(memory: Opened, text: str, channel: str | None = None) -> list[Hit]
     return [h for h in hits if h.entry and wanted in fold(h.text)]
 
 
-def forget(memory: Opened, ref: str, *, dry_run: bool = False) -> tuple[Applied, list[str]]:
-    """Removes an entry for good and remembers, without its text, not to learn it again."""
-    hit = memory.entry(ref)
-    op = Op("forget", hit.path, target=hit.ref, reason="asked to forget")
-    templates = memory.templates(memory.workspace.channel(hit.channel)) if hit.channel else {}
-    plan = memory.planned(hit.channel, [op], templates, "person")
+def forget(
+    memory: Opened, refs: Sequence[str] = (), *, source: str = "", match: str = "", channel: str | None = None,
+    everything: bool = False, dry_run: bool = False, answering: str = "",
+) -> Forgotten:  # fmt: skip
+    """Takes what is named out of the files and of every store, and remembers, without its text, not to learn it again.
+
+    Named are entries and places (`refs`), whatever rests on a `source`, or what holds the text of `match` (in
+    `channel` only, where given). Where a match fits more than one thing a person wrote, `Usage` lists them;
+    `everything` means all of them. `answering` is the proposal that asked for it, which goes along.
+    """
+    if sum(map(bool, (refs, source, match))) != 1:
+        raise Usage("Say what to forget: entries or places, --source, or --match.", "One of them at a time.")
+    memory.workspace.trust()
+    documents = Documents(memory)
+    named = _named(memory, documents, refs, source, match, channel)
+    meant = _meant(memory, named, source, match)
+    if match and not everything:
+        _refuse_several([p for p in named if not p.own], match)
+    if source and not named and not any(count for _, count in _swept(memory, meant, dry_run=True)):
+        raise NotFound(f"Nothing rests on '{printable(source)}'.", "An entry's comment says its source: src=….")
+    gone, left = _parted(documents, named, meant, channel if match else None)
+    if answering:
+        gone = [p for p in gone if p.path != answering]
+    plan = _plan(memory, documents, gone)
+    if answering:
+        answered = Op("remove", answering, reason="accepted")
+        base = {**plan.base, answering: documents.data(answering)}
+        plan = replace(plan, ops=(*plan.ops, answered), base=base)
     if dry_run:
-        return Applied(plan, tuple(memory.preview(plan))), _still(memory, hit)
-    sources = [s for s in [memory.source_of(hit)] if s]
-    applied = memory.apply(plan, tombstone=guards.tombstone(memory.key(), hit.ref, hit.text, sources))
-    memory.passages.purge()
-    _forget_records(memory, hit, sources)
-    return applied, _still(memory, hit)
+        records = tuple(_told(_swept(memory, meant, dry_run=True)))
+        changes = tuple(memory.preview(plan)) if plan.ops else ()
+        return Forgotten(Applied(plan, changes), tuple(gone), records, tuple(map(str, left)), plan=plan)
+    return _done(memory, plan, gone, left, meant)
 
 
-def _forget_records(memory: Opened, hit: Hit, sources: Sequence[str]) -> None:
-    """Takes a forgotten text out of pipimem's own records: recorded turns, and recalls kept to be explained."""
-    traces.forget(memory.traces, [hit.ref], [hit.text])
-    if hit.channel:
-        Turns(memory.workspace, hit.channel).forget([hit.text], sources)
+def _done(memory: Opened, plan: Plan, gone: list[Place], left: list[Place], meant: Meant) -> Forgotten:
+    in_git = memory.commits.knows([(p.path, encode(p.text)) for p in gone])
+    dropped, blobs = memory.commits.unsay(meant.says, {p.path for p in gone})
+    stones = "\n".join(_stones(memory, gone, meant))
+    applied = memory.apply(plan, tombstone=stones, forgetting=dropped)
+    records = _told(_swept(memory, meant, dry_run=False))
+    kept = memory.commits.discard(blobs)
+    found = [*map(str, left), *_found_again(memory, meant, left)]
+    looked = f"search, the archive and {plural(_files(memory), 'file')}"
+    proof = "" if found else f"Looked for it again in {looked}: it is gone."
+    still = tuple(dict.fromkeys([*found, *(f"the git object {blob[:10]}" for blob in kept)]))
+    return Forgotten(applied, tuple(gone), tuple(records), still, proof, in_git, plan)
 
 
-def _still(memory: Opened, hit: Hit) -> list[str]:
-    wanted = plain(hit.text)
+class Documents:
+    """The documents and proposals of a workspace, cut into what can be forgotten; each read and cut once."""
+
+    def __init__(self, memory: Opened) -> None:
+        self._memory = memory
+        self._data: dict[str, bytes] = {}
+        self._places: dict[str, list[Place]] = {}
+        self.layers = {d.path: (d.channel, d.layer) for d in memory.workspace.scan().documents}
+        self._proposals = {p.path: p for p in memory.proposals()}
+
+    def data(self, path: str) -> bytes:
+        """The bytes of one; b"" where it cannot be read."""
+        if path not in self._data:
+            try:
+                self._data[path] = self._memory.workspace.read(path) or b""
+            except Error:
+                self._data[path] = b""
+        return self._data[path]
+
+    def places(self, path: str) -> list[Place]:
+        """What of a document can be forgotten by itself; a proposal is one piece."""
+        if path not in self._places:
+            self._places[path] = self._cut(path)
+        return self._places[path]
+
+    def _cut(self, path: str) -> list[Place]:
+        data = self.data(path)
+        if path in self._proposals:
+            p = self._proposals[path]
+            text = decode(data) if p.problem else "\n".join(x for x in (p.text, p.old) if x)
+            found = REFERENCE.search(p.evidence)
+            source = found[0] if found else ""
+            return [Place(path, p.channel, "proposal", 1, 0, len(data), text, p.target, source, True)]
+        channel, layer = self.layers.get(path, ("", ""))
+        return places_of.places(path, channel, layer, data)
+
+    def holding(self, test: Callable[[str], bool], channel: str | None = None) -> Iterator[Place]:
+        """The pieces for which `test` holds of the text, by path and line; paragraphs by their sentences."""
+        for path in sorted({*self.layers, *self._proposals}):
+            own = self.layers.get(path, ("", ""))[0] if path in self.layers else self._proposals[path].channel
+            if (channel is not None and own != channel) or not test(decode(self.data(path))):
+                continue
+            for place in self.places(path):
+                if test(place.said):
+                    yield from places_of.narrowed(place, self.data(path), test)
+
+    def resting(self, rests: Callable[[str], bool]) -> Iterator[Place]:
+        """The pieces that rest on a source: entries, blocks of HISTORY, proposals."""
+        for path in sorted({*self.layers, *self._proposals}):
+            if b":" in self.data(path):
+                yield from (p for p in self.places(path) if p.source and rests(p.source))
+
+
+def _named(
+    memory: Opened, documents: Documents, refs: Sequence[str], source: str, match: str, channel: str | None
+) -> list[Place]:
+    if refs:
+        return list(dict.fromkeys(_place(memory, documents, ref) for ref in refs))
+    if source:
+        if not SOURCE.fullmatch(source):
+            raise Usage(f"'{printable(source)}' is no source.", "Give engine:session, or engine:session#message.")
+        of = Meant(frozenset(), frozenset({source}), ())
+        return list(documents.resting(of.rests))
+    wanted = fold(one_line(match))
+    if not plain(match):
+        raise Usage("The text to forget holds no word.", "Give a word, a name or a number.")
+    where = memory.workspace.channel(channel).id if channel is not None else None
+    found = list(documents.holding(lambda text: wanted in fold(one_line(text)), where))
+    if not found:
+        raise NotFound(f"Nothing holds '{printable(match)}'.", "Find it with 'pipimem search'.")
+    return found
+
+
+def _place(memory: Opened, documents: Documents, ref: str) -> Place:
+    """The piece that an id, `path:line` or `path#heading` names."""
     try:
-        found = memory.passages.search(hit.text, Scope(None), 200)
-        found += memory.passages.search(hit.text, Scope(None, layers=["archive"]), 200)
-    except Usage:  # a text without words can only be looked for in the proposals
-        found = []
-    places = [f"{h.path}:{h.line}" for h in found if wanted in plain(h.text) and h.ref != hit.ref]
-    waiting = [p for p in memory.workspace.proposals() if wanted in plain(decode(memory.workspace.read(p) or b""))]
-    return places + waiting
+        found = references.parse(ref)
+    except Usage:
+        found = references.Reference("id", name=ref)
+    if found.form == "source":
+        raise Usage(f"'{printable(ref)}' is a source.", f"Say 'pipimem forget --source {printable(ref)}'.")
+    if found.form in ("line", "heading"):
+        if found.path not in documents.layers:
+            raise NotFound(f"There is no document '{printable(found.path)}'.", "See 'pipimem status'.")
+        known = documents.places(found.path)
+        if found.form == "line":
+            return places_of.at(known, found.line, found.path)
+        return places_of.block(
+            known, documents.data(found.path), found.name, found.path, documents.layers[found.path][0]
+        )
+    if found.form == "path":
+        raise Usage(f"'{printable(ref)}' is a whole file.", "Delete it, or name a line or heading of it.")
+    hit = memory.entry(ref)
+    return next(p for p in documents.places(hit.path) if p.what == "entry" and p.ref == hit.ref)
+
+
+def _refuse_several(mine: list[Place], match: str) -> None:
+    if len(mine) > 1:
+        listed = "; ".join(f"{p.ref + ' ' if p.ref else ''}{p} ({p.what})" for p in mine[:10])
+        more = f" and {len(mine) - 10} more" if len(mine) > 10 else ""
+        raise Usage(
+            f"{len(mine)} things people wrote hold '{printable(match)}': {listed}{more}.",
+            "Give one of these, or --everything for all of them.",
+        )
+
+
+def _meant(memory: Opened, named: Sequence[Place], source: str, match: str) -> Meant:
+    texts = [p.said for p in named if p.what != "proposal"]
+    if source.startswith("turn:") and "#" in source:
+        turns = (Turns(memory.workspace, channel.id) for channel in memory.channels())
+        texts += [text for t in turns if (text := t.text(source))]
+    sources = {source} if source else {p.source for p in named if p.what == "entry" and p.source}
+    refs = {p.ref for p in named if p.ref and p.what == "entry"}
+    return Meant(frozenset(refs), frozenset(sources), tuple(texts), fold(one_line(match)) if match else "")
+
+
+def _parted(
+    documents: Documents, named: list[Place], meant: Meant, channel: str | None
+) -> tuple[list[Place], list[Place]]:
+    """What goes: what was named and what pipimem made of it; and what stays for a person to look at."""
+    spans = {(p.path, p.start, p.end) for p in named}
+    gone, left = list(named), list[Place]()
+    copies = Meant(meant.refs, frozenset(), meant.texts)
+    for place in documents.holding(copies.says):
+        inside = any(path == place.path and a <= place.start and place.end <= b for path, a, b in spans)
+        if not inside:
+            (gone if place.own else left).append(place)
+    for path in documents.layers:  # an archived entry keeps its id, whatever was made of its words since
+        if documents.layers[path][1] == "archive" and any(encode(ref) in documents.data(path) for ref in meant.refs):
+            known = {(p.path, p.start) for p in gone}
+            gone += [p for p in documents.places(path) if p.ref in meant.refs and (p.path, p.start) not in known]
+    return gone, left
+
+
+def _plan(memory: Opened, documents: Documents, gone: Sequence[Place]) -> Plan:
+    """Entries by their id, proposals whole, everything else cut out of its file."""
+    ops: list[Op] = []
+    channels = {p.channel for p in gone}
+    for path in dict.fromkeys(p.path for p in gone):
+        mine = [p for p in gone if p.path == path]
+        # An entry without a comment has an id only together with its channel, and a plan has one channel.
+        apart = len(channels) == 1 and all(p.what == "entry" for p in mine)
+        if mine[0].what == "proposal":
+            ops.append(Op("remove", path, reason="forgotten"))
+        elif apart:
+            ops += [Op("forget", path, target=p.ref, reason="asked to forget") for p in mine]
+        else:
+            lines = ", ".join(dict.fromkeys(str(p.line) for p in mine))
+            told = f"{plural(len(mine), 'piece')}, line {lines}"
+            text = decode(places_of.cut(documents.data(path), mine))
+            ops.append(Op("cut", path, text, target=told, reason="asked to forget"))
+    refs = {p.ref for p in gone if p.what == "entry"}
+    unmarked = [op for ref in refs for op in contradictions.renamed(memory, ref, "")]
+    ops += [op for op in unmarked if op.target not in refs]
+    channel = channels.pop() if len(channels) == 1 else ""
+    templates = memory.templates(memory.workspace.channel(channel)) if channel else {}
+    plan = memory.planned(channel, ops, templates, "person")
+    base = {op.path: documents.data(op.path) or None for op in ops}
+    return replace(plan, base=base, whole=True)
+
+
+def _stones(memory: Opened, gone: Sequence[Place], meant: Meant) -> Iterator[str]:
+    """A line for each thing that went, without its text; for a source one that covers all that rests on it."""
+    key = memory.key()
+    for place in gone:
+        if place.what in ("entry", "item", "sentence", "text") and plain(place.said):
+            sources = [place.source] if place.what == "entry" and place.source else []
+            yield guards.tombstone(key, place.ref, place.said, sources)
+    whole = meant.sources - {p.source for p in gone if p.what == "entry"}
+    if whole:
+        yield guards.tombstone(b"", "", "", sorted(whole))
+
+
+# The stores that keep text of their own. One that is new adds its function here: it takes what is meant out of the
+# store (with a dry run it only counts) and gives the store's name and how many rows that are.
+
+
+def _turns(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str, int]]:
+    for channel in memory.channels():
+        turns = Turns(memory.workspace, channel.id)
+        count = turns.forget(lambda text, ref: meant.rests(ref) or meant.says(text), dry_run=dry_run)
+        yield f"recorded messages of {channel.id}", count
+
+
+def _traces(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str, int]]:
+    yield "explained recalls", traces.forget(memory.traces, meant.record, dry_run=dry_run)
+
+
+def _runs(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str, int]]:
+    """Run records hold ids, sources and reasons, and a reason may quote."""
+    path = memory.workspace.private("state", "runs.jsonl")
+    lines = (read_private(path) or b"").splitlines(keepends=True)
+    kept = [line for line in lines if not meant.record(decode(line))]
+    if len(kept) < len(lines) and not dry_run:
+        write_private(path, b"".join(kept))
+    yield "run records", len(lines) - len(kept)
+
+
+def _index(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str, int]]:
+    """What was deleted from the index is overwritten, its log cut, and copies of other versions deleted."""
+    if not dry_run:
+        memory.passages.purge()
+    yield from ()
+
+
+FORGETTERS = (_turns, _traces, _runs, _index)
+
+
+def _swept(memory: Opened, meant: Meant, *, dry_run: bool) -> list[tuple[str, int]]:
+    return [row for forgetter in FORGETTERS for row in forgetter(memory, meant, dry_run=dry_run)]
+
+
+def _told(rows: Sequence[tuple[str, int]]) -> list[str]:
+    return [f"{name}: {count}" for name, count in rows if count]
+
+
+# Looking for it again
+
+
+def _found_again(memory: Opened, meant: Meant, known: Sequence[Place]) -> list[str]:
+    """Where a search, or a look into every file outside .git, still finds what was forgotten, besides what is known."""
+    there = {p.path for p in known}
+    found: list[str] = []
+    for text in dict.fromkeys(meant.texts):
+        for layers in ([], ["archive"]):
+            try:
+                hits = memory.passages.search(text, Scope(None, layers=layers), 200)
+            except (Usage, Refused):  # a text without words; an index that is being written
+                continue
+            found += [f"{h.path}:{h.line}" for h in hits if Meant(frozenset(), frozenset(), (text,)).says(h.text)]
+    known_lines = {str(p) for p in known}
+    places = [p for p in found if p not in known_lines and p.rpartition(":")[0] not in there]
+    root, words = memory.workspace.root, _needles(meant)
+    for path in _all_files(root):
+        name = os.path.relpath(path, root)
+        if name not in there and words and _holds(path, words):
+            places.append(name)
+    return places
+
+
+def _needles(meant: Meant) -> list[bytes]:
+    """What to look for byte by byte: each line of each text that is long enough to be itself."""
+    lines = [line.strip() for text in meant.texts for line in text.split("\n")]
+    return [encode(line) for line in dict.fromkeys(lines) if len(plain(line)) >= TELLING]
+
+
+def _all_files(root: str) -> Iterator[str]:
+    for folder, names, files in os.walk(root):
+        names[:] = [name for name in names if name != ".git"]
+        for name in files:
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                yield path
+
+
+def _files(memory: Opened) -> int:
+    return sum(1 for _ in _all_files(memory.workspace.root))
+
+
+def _holds(path: str, words: Sequence[bytes]) -> bool:
+    import mmap
+
+    try:
+        with open(path, "rb") as file:
+            if not 0 < os.fstat(file.fileno()).st_size <= LOOKED_AT:
+                return False
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                return any(data.find(word) >= 0 for word in words)
+    except (OSError, ValueError):
+        return False

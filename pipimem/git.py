@@ -212,6 +212,29 @@ class Repository:
             late.blobs = {self._short(path): blob for path, blob in blobs.items()}
             raise late from error
 
+    def discard(self, blobs: Sequence[str]) -> list[str]:
+        """Deletes blobs that no commit, index or reflog reaches; those it is not sure of stay and are returned.
+
+        Only loose objects, and nothing where other worktrees share them.
+        """
+        folder = _line(self._git("rev-parse", "--git-path", "objects"))
+        folder = os.path.join(self._top, folder)
+        if os.path.isdir(os.path.join(os.path.dirname(folder), "worktrees")):
+            return list(blobs)
+        listed = self._git("rev-list", "--objects", "--all", "--reflog", "--indexed-objects", "--no-object-names")
+        reached = set(listed.decode("ascii").split())
+        kept = []
+        for blob in blobs:
+            path = os.path.join(folder, blob[:2], blob[2:])
+            if blob in reached:
+                kept.append(blob)
+                continue
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+            if self._try("cat-file", "-e", blob)[0] == 0:
+                kept.append(blob)
+        return kept
+
     def dirty(self, paths: Collection[str]) -> dict[str, bytes | None]:
         """The paths whose file differs from HEAD, seen through git's filters, with HEAD's bytes (None: new).
 

@@ -18,7 +18,7 @@ STONES = (TOMBSTONES, REJECTED)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from pipimem.git import Commit, Repository
@@ -42,20 +42,25 @@ class History:
         self.workspace.trust()
         return Repository.open(self.workspace.root, outer_ok=self.workspace.config["git.outer"])
 
-    def enlist(self, changes: Sequence[Change], message: str, beside: Mapping[str, bytes]) -> str:
+    def enlist(
+        self, changes: Sequence[Change], message: str, beside: Mapping[str, bytes],
+        base: Mapping[str, str | None] | None = None,
+    ) -> str:  # fmt: skip
         """Puts a change just written in its place among the commits that are due. The caller holds its locks.
 
-        Returns the ticket `commit` takes, "" where nothing will be committed.
+        Returns the ticket `commit` takes, "" where nothing will be committed. `base` says of files whose waiting
+        commits were dropped what git has of them.
         """
         if not (changes or beside) or not self.workspace.config["git.commit"]:
             return ""
         if not self.workspace.config["git.outer"] and not os.path.lexists(os.path.join(self.workspace.root, ".git")):
             return ""
-        return self._queue.enlist(changes, beside, message)
+        return self._queue.enlist(changes, beside, message, base or {})
 
     def commit(
-        self, ticket: str, changes: Sequence[Change], message: str, beside: Mapping[str, bytes]
-    ) -> tuple[str, str]:
+        self, ticket: str, changes: Sequence[Change], message: str, beside: Mapping[str, bytes],
+        forgetting: Mapping[str, str | None] | None = None,
+    ) -> tuple[str, str]:  # fmt: skip
         """Commits exactly these changes and files: (commit, "") or ("", why it has to wait or cannot be).
 
         First come the commits of earlier writes and, as theirs, what a person changed in these files. Never raises
@@ -74,7 +79,7 @@ class History:
             repository = self.repository()
             with self._queue.turn(ticket):
                 self._commit_waiting(repository, changes)
-                self._commit_by_hand(repository, changes)
+                self._commit_by_hand(repository, changes, forgetting)
                 sha = repository.commit(files, message, author=self._author()) or ""
                 self._off_the_queue(ticket)
             return sha, ""
@@ -100,8 +105,13 @@ class History:
         name, _, address = self.workspace.config["git.author"].rpartition("<")
         return (name.strip(), address.strip(" >")) if name.strip() else None
 
-    def _commit_by_hand(self, repository: Repository, changes: Sequence[Change]) -> None:
-        """Commits what a person changed in these files and git does not have yet, first and as theirs."""
+    def _commit_by_hand(
+        self, repository: Repository, changes: Sequence[Change], forgetting: Mapping[str, str | None] | None
+    ) -> None:
+        """Commits what a person changed in these files and git does not have yet, first and as theirs.
+
+        Where something is being forgotten, without it: what git never had it must not get now.
+        """
         from pipimem import safety
         from pipimem.workspace import added
 
@@ -109,18 +119,60 @@ class History:
         edited: Contents = {}
         for change in changes:
             head = repository.head(change.path)
-            if change.before is None or head == change.before:
+            theirs = change.before if forgetting is None else change.after
+            if change.before is None or theirs is None or head == change.before or change.path in (forgetting or {}):
                 continue
-            text = added(head or b"", change.before)
+            text = added(head or b"", theirs)
             if safety.secrets(text, config["safety.patterns"], config["safety.allow"]):
                 raise Refused(
                     f"'{change.path}' holds a secret that git does not have yet.",
                     "Take it out; then it is committed.",
                 )
-            edited[change.path] = change.before
+            edited[change.path] = theirs
         if edited:
             subject = f"edit {', '.join(sorted(edited))}"
             repository.commit(edited, f"{subject}\n\nPipimem-Actor: person\n", author=repository.person())
+
+    # What is to be forgotten before git has it
+
+    def knows(self, texts: Sequence[tuple[str, bytes]]) -> bool:
+        """Whether the last commit has one of the texts (path, words) in its file: then git's history keeps it."""
+        try:
+            repository = self.repository()
+            return any(words in (repository.head(path) or b"") for path, words in texts)
+        except Error:
+            return False
+
+    def unsay(self, says: Callable[[str], bool], paths: Collection[str]) -> tuple[dict[str, str | None], list[str]]:
+        """Takes what is to be forgotten out of the commits that wait: files in `paths`, and words in their messages.
+
+        Returns, for each file dropped from a waiting commit, the digest of what git has of it, and git's ids of the
+        texts it was given already, for `discard`.
+        """
+        dropped: dict[str, str | None] = {}
+        blobs: list[str] = []
+
+        def without(row: dict[str, Any]) -> dict[str, Any]:
+            files = dict(row["files"])
+            for path in [p for p in files if p in paths]:
+                marks = files.pop(path)
+                dropped.setdefault(path, marks["before"])
+                blobs.extend([marks["blob"]] if marks.get("blob") else [])
+            lines = row["message"].split("\n")
+            return {**row, "files": files, "message": "\n".join("(forgotten)" if says(x) else x for x in lines)}
+
+        if self._queue.waiting():
+            self._queue.rewrite(without)
+        return dropped, blobs
+
+    def discard(self, blobs: Sequence[str]) -> list[str]:
+        """Deletes texts git was given for commits that were never made; those that something reaches are returned."""
+        if not blobs:
+            return []
+        try:
+            return self.repository().discard(blobs)
+        except Error:
+            return list(blobs)
 
     # Commits that have to wait
 

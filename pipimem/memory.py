@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pipimem.checks import Finding
     from pipimem.contradictions import Side
+    from pipimem.forgetting import Forgotten
     from pipimem.git import Commit
     from pipimem.lifecycle import Lifecycle, Step
     from pipimem.recall import Recall
@@ -448,15 +449,22 @@ class Memory(Opened):
 
         return forgetting.matching(self, text, channel)
 
-    def forget(self, ref: str, *, dry_run: bool = False) -> tuple[Applied, list[str]]:
-        """Removes an entry for good and remembers, without its text, not to learn it again.
+    def forget(
+        self, *refs: str, source: str = "", match: str = "", channel: str | None = None, everything: bool = False,
+        dry_run: bool = False,
+    ) -> Forgotten:  # fmt: skip
+        """Takes something out for good, of the files and of every store, and remembers, without text, not to learn it.
 
-        Returns what was done and the places (`path:line`) where the same words still stand, which are a person's to
-        look at. Git keeps the old text; the index does not.
+        One of: `refs` (entries, `path:line`, `path#heading`), `source` (all that rests on a message or a
+        conversation), `match` (what holds a text, in `channel` only where given). What a person wrote goes only where
+        it is what was named: a match that fits several such things is `Usage` with the list, unless `everything`.
+        `still` names where the same words stand yet. Git keeps old versions; `in_git` says whether it has one.
         """
         from pipimem import forgetting
 
-        return forgetting.forget(self, ref, dry_run=dry_run)
+        return forgetting.forget(
+            self, refs, source=source, match=match, channel=channel, everything=everything, dry_run=dry_run
+        )
 
     # Updating
 

@@ -261,13 +261,21 @@ class Opened:
 
         return merge(plan, self.workspace.read, self.commits.damage).changes
 
-    def apply(self, plan: Plan, *, tombstone: str = "", into: str = TOMBSTONES) -> Applied:
+    def apply(
+        self,
+        plan: Plan,
+        *,
+        tombstone: str = "",
+        into: str = TOMBSTONES,
+        forgetting: Mapping[str, str | None] | None = None,
+    ) -> Applied:
         """Writes a plan: all of its files or none, then commits exactly those, then indexes them.
 
         What a person saved since the plan was made stays: an operation that no longer fits is left out and named, and
         where a machine planned it, it waits in `review/`. Raises `Refused` when nothing could be written, with the
         reason; the files are then as before. `tombstone` is the line a `forget` or a rejection puts on
-        the list `into` with it.
+        the list `into` with it. `forgetting` (what `History.unsay` gave) keeps what goes out of git where git does
+        not have it yet.
         """
         from pipimem.update.plan import Applied, message
 
@@ -278,8 +286,9 @@ class Opened:
                 merged = self._write(plan)
             plan, made = merged.settled(plan), merged.changes
             words = message(plan, merged.done)
-            ticket = self.commits.enlist(made, words, beside)
-        commit, deferred = self.commits.commit(ticket, made, words, beside) if made else ("", "")
+            ticket = self.commits.enlist(made, words, beside, forgetting or {})
+        due = made or tombstone
+        commit, deferred = self.commits.commit(ticket, made, words, beside, forgetting) if due else ("", "")
         self._catch_up()
         applied = Applied(plan, tuple(made), commit, deferred, tuple(self.notes))
         self._record(applied, merged.done)

@@ -52,15 +52,20 @@ class Queue:
         """The lines that nobody is about to commit: git was busy, or their process is gone."""
         return [row for row in self.rows() if not _under_way(row)]
 
-    def enlist(self, changes: Sequence[Change], beside: Mapping[str, bytes], message: str) -> str:
+    def enlist(
+        self, changes: Sequence[Change], beside: Mapping[str, bytes], message: str, base: Mapping[str, str | None]
+    ) -> str:
         """One more line, for changes just written. The caller holds their locks.
 
-        Returns its ticket, "" when it could not be made: the change is then committed out of turn.
+        Returns its ticket, "" when it could not be made: the change is then committed out of turn. `base` are files of
+        which git has another text than the change began with.
         """
         import json
 
         ticket = os.urandom(8).hex()
-        files = {c.path: {"before": mark(c.before), "after": mark(c.after), "blob": None} for c in changes}
+        before = {c.path: mark(c.before) for c in changes}
+        before.update(base)
+        files = {c.path: {"before": before[c.path], "after": mark(c.after), "blob": None} for c in changes}
         row = {
             "ticket": ticket, "pid": os.getpid(), "host": os.uname().nodename, "message": message, "files": files,
             "beside": sorted(beside),
@@ -71,6 +76,17 @@ class Queue:
         except OSError:
             return ""
         return ticket
+
+    def rewrite(self, change: Callable[[Row], Row]) -> None:
+        """Other words for the lines that wait; one without files left is none."""
+
+        def changed(row: Row) -> Row | None:
+            if _under_way(row):
+                return row
+            new = change(row)
+            return new if new["files"] or new.get("beside") else None
+
+        self._rewrite(changed)
 
     def remove(self, ticket: str) -> None:
         """The line is done, or never will be."""

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from pipimem.checks import Finding
     from pipimem.contradictions import Side
+    from pipimem.forgetting import Forgotten
     from pipimem.git import Commit
     from pipimem.index import Hit
     from pipimem.index.sync import Diff
@@ -156,7 +157,7 @@ def applied_json(plan: Plan, changes: Sequence[Change], applied: Applied | None 
 
 def _op_json(op: Op) -> dict[str, str]:
     return {"op": op.op, "id": op.id or op.target, "path": op.path, "heading": op.heading, "kind": op.kind,
-            "text": op.text, "reason": op.reason}  # fmt: skip
+            "text": "" if op.op == "cut" else op.text, "reason": op.reason}  # fmt: skip
 
 
 def _outcome_json(outcome: Outcome) -> dict[str, str]:
@@ -183,7 +184,7 @@ def applied_text(plan: Plan, changes: Sequence[Change], applied: Applied | None 
 
 
 def _op_text(op: Op) -> str:
-    said = op.heading if op.op == "block" else one_line(op.text) or op.target
+    said = op.heading if op.op == "block" else op.target if op.op == "cut" else one_line(op.text) or op.target
     old = op.facts.get("supersedes", "")
     return f"{op.op:<8} {op.path}: {said}{f' (supersedes {old})' if old else ''}"
 
@@ -222,6 +223,26 @@ def proposal_text(proposal: Proposal) -> str:
     parts += [f"would write: {proposal.text}", f"why: {proposal.why}", f"evidence: {proposal.evidence}"]
     parts += [f"ticked: {proposal.answer}"] if proposal.answer else []
     return "\n".join(parts) + "\n"
+
+
+def forgotten_json(done: Forgotten, *, dry_run: bool) -> dict[str, Any]:
+    """What a `forget` did or would do: as any plan, with the places, the records, what still stands, and the proof."""
+    plan = done.applied.plan
+    return {
+        **applied_json(plan, done.applied.changes, None if dry_run else done.applied),
+        "places": [{"path": p.path, "line": p.line, "what": p.what, "ref": p.ref} for p in done.places],
+        "records": list(done.records), "still": [scrubbed(place) for place in done.still], "proof": done.proof,
+        "in_git": done.in_git,
+    }  # fmt: skip
+
+
+def forgotten_text(done: Forgotten, *, dry_run: bool) -> str:
+    """The same for a person; a dry run shows what each place says."""
+    text = applied_text(done.applied.plan, done.applied.changes, None if dry_run else done.applied)
+    lines = [f"  from {record}\n" for record in done.records]
+    if dry_run:
+        lines = [f"  {p.what:<8} {p}: {clip(one_line(p.text), 80)}\n" for p in done.places] + lines
+    return text + "".join(lines) + (f"{done.proof}\n" if done.proof else "")
 
 
 def side_json(side: Side) -> dict[str, Any]:

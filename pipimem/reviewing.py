@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipimem import markdown, update
+from pipimem import forgetting, markdown, update
 from pipimem.errors import Error, Refused
 from pipimem.history import REJECTED
 from pipimem.index import Hit, Scope
@@ -23,18 +23,13 @@ def accept(memory: Opened, name: str) -> Applied:
     found = _target(memory, proposal)
     if why := review.overtaken(proposal, found.text if found else None):
         raise Refused(f"The proposal '{proposal.id}' is out of date: {why}.", "Reject it, or edit its file.")
-    stone = ""
     if op.op == "forget":
         if found is None:
             raise Refused(f"The proposal '{proposal.id}' names no entry.", "Forget it with 'pipimem forget'.")
-        op = Op("forget", proposal.file, target=found.ref, reason=op.reason)
-        stone = guards.tombstone(memory.key(), found.ref, found.text, [s for s in [memory.source_of(found)] if s])
+        return forgetting.forget(memory, [found.ref], answering=proposal.path).applied
     templates = memory.templates(memory.workspace.channel(proposal.channel)) if proposal.channel else {}
     answered = Op("remove", proposal.path, reason="accepted")
-    applied = memory.apply(memory.planned(proposal.channel, [op, answered], templates, "person"), tombstone=stone)
-    if stone:
-        memory.passages.purge()
-    return applied
+    return memory.apply(memory.planned(proposal.channel, [op, answered], templates, "person"))
 
 
 def _target(memory: Opened, proposal: Proposal) -> Hit | None:

@@ -10,7 +10,7 @@ import json
 import os
 
 from pipimem.files import append_private, write_private
-from pipimem.text import digest, encode
+from pipimem.text import decode, digest, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ def rows(path: str) -> list[Row]:
     return found
 
 
-def forget(path: str, refs: Iterable[str], texts: Iterable[str]) -> None:
-    """Takes out every line that names one of the references or holds one of the texts."""
-    gone = [encode(json.dumps(t, ensure_ascii=False)[1:-1]) for t in (*refs, *texts) if t]
+def forget(path: str, meant: Callable[[str], bool], *, dry_run: bool = False) -> int:
+    """Takes out every line that is `meant`; how many those are."""
     lines = _lines(path)
-    kept = [line for line in lines if not any(word in line for word in gone)]
-    if len(kept) < len(lines):
+    kept = [line for line in lines if not meant(decode(line))]
+    if len(kept) < len(lines) and not dry_run:
         write_private(path, b"".join(kept))
+    return len(lines) - len(kept)
 
 
 def given(path: str, session: str) -> frozenset[str]:

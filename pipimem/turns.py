@@ -20,7 +20,7 @@ from pipimem.text import encode, printable, scrub
 from pipimem.transcript import ROLES, Message, Transcript, content_text, reference, without_own_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
 
     from pipimem.workspace import Workspace
@@ -163,23 +163,32 @@ class Turns:
             cursors[job] = max(end, int(cursors.get(job, 0)))
             write_private(self._cursor_path, encode(json.dumps(cursors)))
 
-    def forget(self, matches: Iterable[str], refs: Iterable[str] = ()) -> int:
-        """Takes out every message that holds one of the texts or has one of the references; how many that were.
+    def forget(self, meant: Callable[[str, str], bool], *, dry_run: bool = False) -> int:
+        """Takes out every message whose text (what its tools were given included) and reference are `meant`; how many.
 
-        Its number stays, so that no later message gets it.
+        Its number stays, so that no later message gets it. A line a crash left torn goes as well.
         """
-        texts, gone = [m for m in matches if m], set(refs)
+        if not os.path.exists(self._path):
+            return 0
         with self._held():
             rows = self._rows()
-            kept: list[dict[str, Any]] = [
-                {key: row[key] for key in ("n", "turn", "ref") if key in row}
-                if self._reference(row) in gone or any(t in row.get("text", "") for t in texts)
-                else row
-                for row in rows
-            ]
-            if kept != rows:
+            gone = {row["n"] for row in rows if row.get("role") and self._is(row, meant)}
+            if not dry_run and (gone or len(rows) < len((read_private(self._path) or b"").splitlines())):
+                kept = [
+                    {key: row[key] for key in ("n", "turn", "ref") if key in row} if row["n"] in gone else row
+                    for row in rows
+                ]
                 write_private(self._path, encode(_lines(kept)))
-        return sum(new != old for new, old in zip(kept, rows, strict=True))
+        return len(gone)
+
+    def _is(self, row: Mapping[str, Any], meant: Callable[[str, str], bool]) -> bool:
+        text = "\n".join([row["text"], row["name"], *row["files"], *row["commands"]])
+        return meant(text, self._reference(row))
+
+    def text(self, ref: str) -> str:
+        """What the message of that reference said, "" where it is not recorded here."""
+        rows = (row for row in self._rows() if self._reference(row) == ref)
+        return str(next((row["text"] for row in rows), ""))
 
     def _reference(self, row: Mapping[str, Any]) -> str:
         """A message's own reference: the host's, or that of its line."""

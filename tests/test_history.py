@@ -90,7 +90,7 @@ def test_an_entry_is_never_put_back_beside_itself(make: Callable[..., Memory]) -
     memory.add_channel("ops")
     first = memory.add("第一条", "ops").plan.ops[0]
     memory.add("the second one", "ops")
-    gone, _ = memory.forget(first.id)
+    gone = memory.forget(first.id).applied
     memory.undo(gone.run)
     full = Path(memory.workspace.absolute(first.path))
     lines = full.read_text().splitlines(keepends=True)
@@ -127,7 +127,7 @@ def test_undoing_a_forget_lets_it_be_learned_again(make: Callable[..., Memory]) 
     memory = make(git=True)
     memory.add_channel("dm:ines")
     entry = memory.add("The red gate code changes on Fridays", "dm:ines").plan.ops[0]
-    applied, _ = memory.forget(entry.id)
+    applied = memory.forget(entry.id).applied
     stones = Path(memory.workspace.root, ".pipimem/tombstones.jsonl")
     assert entry.id in stones.read_text()
     memory.undo(applied.run)

@@ -213,8 +213,9 @@ def test_a_missing_file_of_a_channel_is_made_again_by_the_next_write_and_asking_
 def test_a_forgotten_entry_is_gone_from_file_index_and_answers_and_is_not_learned_again(team: Memory) -> None:
     kept = team.add("The blue gate code changes on Mondays", "dm:顾念").plan.ops[0]
     gone = team.add("The red gate code changes on Fridays", "dm:顾念").plan.ops[0]
-    applied, still = team.forget(gone.id)
-    assert still == []
+    done = team.forget(gone.id)
+    applied, still = done.applied, done.still
+    assert still == ()
     assert "red gate" not in body(team, gone.path)
     for _ in range(2):
         hits = team.search("gate code changes", "dm:顾念")
@@ -254,14 +255,14 @@ def test_forgetting_names_the_places_where_the_words_still_stand(team: Memory) -
     entry = team.add("The lamp in the shed is tuned to 98.5", "dm:顾念").plan.ops[0]
     with open(os.path.join(team.workspace.root, "channels/dm%3A顾念/HISTORY.md"), "ab") as file:
         file.write(b"\n## 2026-03-01\n\nThe lamp in the shed is tuned to 98.5, he said.\n")
-    _, still = team.forget(entry.id)
+    still = team.forget(entry.id).still
     assert [place.rpartition(":")[0] for place in still] == ["channels/dm%3A顾念/HISTORY.md"]
 
 
 def test_a_dry_forget_changes_nothing_and_an_unknown_one_says_so(team: Memory) -> None:
     entry = team.add("The lamp is green", "dm:顾念").plan.ops[0]
     before = snapshot(Path(team.workspace.root))
-    assert team.forget(entry.id, dry_run=True)[0].changes
+    assert team.forget(entry.id, dry_run=True).applied.changes
     assert snapshot(Path(team.workspace.root)) == before
     with pytest.raises(NotFound):
         team.forget("m-ffffffff")

@@ -158,37 +158,32 @@ def _skills(options: Namespace, found: Sequence[Skill], *, whole: bool = False) 
 
 
 def _forget_arguments(parser: Parser) -> None:
-    parser.add_argument("entry", nargs="?", metavar="ENTRY", help="the entry's id")
-    parser.add_argument("--match", metavar="TEXT", help="the one entry that holds this text")
+    parser.add_argument("refs", nargs="*", metavar="REF", help="an entry's id, path:line, or path#heading")
+    parser.add_argument("--source", default="", metavar="REF", help="all that rests on engine:session[#message]")
+    parser.add_argument("--match", default="", metavar="TEXT", help="what holds this text")
+    parser.add_argument("--everything", action="store_true", help="all that --match finds, not only one thing")
     parser.add_argument("--channel", metavar="ID", help="where --match looks")
     dry_run_argument(parser)
 
 
 def _forget(options: Namespace) -> int:
-    if bool(options.entry) == bool(options.match):
-        raise Usage("Give either an entry or --match.", "See 'pipimem forget --help'.")
+    from pipimem import render
+
     with opened(options) as memory:
-        ref = options.entry or _only(memory, options.match, options.channel)
-        applied, still = memory.forget(ref, dry_run=options.dry_run)
-        code = report(options, memory, applied.plan, applied.changes, None if options.dry_run else applied)
-        for place in still:
-            print(f"pipimem: the same words still stand in {place}.", file=sys.stderr)
-        if not options.dry_run and applied.commit:
-            print(
-                "pipimem: git still has the old text; see 'Forgetting' in docs/operations.md.",
-                file=sys.stderr,
-            )
-    return code
-
-
-def _only(memory: Memory, text: str, channel: str | None) -> str:
-    hits = memory.matching(text, channel)
-    if len(hits) == 1:
-        return str(hits[0].ref)
-    if not hits:
-        raise NotFound(f"No entry holds '{text}'.", "Find it with 'pipimem search'.")
-    listed = "; ".join(f"{h.ref} {h.path}:{h.line}" for h in hits[:10])
-    raise Usage(f"{len(hits)} entries hold '{text}': {listed}.", "Give one of these ids.")
+        done = memory.forget(
+            *options.refs, source=options.source, match=options.match, channel=options.channel,
+            everything=options.everything, dry_run=options.dry_run,
+        )  # fmt: skip
+        say_notes(memory)
+    if options.json:
+        print_json(render.forgotten_json(done, dry_run=options.dry_run))
+    else:
+        print(render.scrubbed(render.forgotten_text(done, dry_run=options.dry_run)), end="")
+    for place in done.still:
+        print(f"pipimem: the same words still stand in {render.scrubbed(place)}.", file=sys.stderr)
+    if done.in_git:
+        print("pipimem: git still has the old text; see 'Forgetting' in docs/operations.md.", file=sys.stderr)
+    return 0
 
 
 COMMANDS = {

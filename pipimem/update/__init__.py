@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from pipimem import markdown
 from pipimem.text import clip, decode, one_line
 from pipimem.transcript import Message, Transcript
-from pipimem.update import dates, offline, review
+from pipimem.update import dates, guards, offline, review
 from pipimem.update.plan import Op, Outcome, Plan, new_id
-from pipimem.update.window import MESSAGE_LIMIT, bounded, too_long
+from pipimem.update.window import MESSAGE_LIMIT, SPLIT, bounded, too_long
 
 if TYPE_CHECKING:
     from pipimem.update.question import Models
@@ -117,11 +117,14 @@ def propose(
     """
     from pipimem.update import refresh
 
+    transcript, gone = unforgotten(transcript, setting.tombstones, setting.key)
     window = bounded(transcript)
     parts: list[Extracted] = []
     if "extract" in jobs:
         found = _extracted(window, setting, models)
         left = tuple(_too_long(m, setting) for m in transcript.messages if too_long(m))
+        memory = setting.path("MEMORY.md")
+        left += tuple(Outcome(Op("add", memory, facts={"src": ref}), "it was forgotten before") for ref in gone)
         history = _history_ops(transcript, window, [op for op in found.ops if op.op == "add"], setting)
         marks = _kept_trials(found, setting)
         parts.append(replace(found, ops=(*found.ops, *marks, *history), rejected=(*left, *found.rejected)))
@@ -166,6 +169,32 @@ def _old(outcome: Outcome, setting: Setting) -> str:
     data = setting.read(op.path) if op.target else None
     entry = markdown.entry_by_id(markdown.parse(data), setting.channel, op.target) if data else None
     return entry.text if entry else ""
+
+
+def unforgotten(transcript: Transcript, tombstones: Sequence[str], key: bytes) -> tuple[Transcript, list[str]]:
+    """The conversation without what a person had forgotten: messages by their source, sentences by their words.
+
+    So nothing of it comes back, in whatever file a job writes. And the references of the messages that lost something;
+    those that are out for their source are told by the first.
+    """
+    forgotten = guards.Forgotten(tombstones, key)
+    if not forgotten:
+        return transcript, []
+    kept, cut = [], [m.ref for m in transcript.messages if forgotten.rests(m.ref)][:1]
+    for message in transcript.messages:
+        if forgotten.rests(message.ref):
+            continue
+        parts = [part for part in SPLIT.split(message.text) if part.strip()]
+        gone = [part for part in parts if forgotten.covers(part)]
+        if gone or forgotten.covers(message.text):
+            left = "" if len(gone) == len(parts) or not gone else message.text
+            for part in gone:
+                left = left.replace(part, "")
+            message = replace(message, text=left.strip())
+            cut.append(message.ref)
+        if message.text or message.files or message.commands:
+            kept.append(message)
+    return replace(transcript, messages=tuple(kept)), cut
 
 
 def _extracted(window: Sequence[Message], setting: Setting, models: Models | None) -> Extracted:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NEAR = 0.85
 PLAIN = re.compile(r"[\W_]+")
+STRETCH = re.compile(r"(turn:.+)\.(\d+)-(\d+)")
 VALUES = re.compile(
     r"[周期拜][一二三四五六日天]|[零一二两三四五六七八九十百千]{1,5}(?=[点号日月年天小个分秒万])"
     rf"|\b(?:{'|'.join(sorted(CALENDAR))})\b"
@@ -102,9 +103,61 @@ def forgotten(lines: Iterable[str], key: bytes, text: str, sources: Sequence[str
     The share is of the smaller of both signatures; one of fewer than three units counts only when it is equal. Lines
     without a signature (older ones) are compared by digest. Without the key only sources count.
     """
-    mark = keyed_digest(key, encode(plain(text))) if key else ""
-    mine = signature(key, text)
-    return any(_buried(row, mark, mine, sources) for row in _rows(lines))
+    return Forgotten(lines, key).covers(text, sources)
+
+
+class Forgotten:
+    """The tombstones of a workspace, read once: whether a text or its source was forgotten before.
+
+    A tombstone that names a whole conversation (`engine:session`) covers each of its messages.
+    """
+
+    __slots__ = ("_digests", "_key", "_signatures", "_sources")
+
+    def __init__(self, lines: Iterable[str], key: bytes) -> None:
+        self._key = key
+        self._digests: set[str] = set()
+        self._signatures: list[set[str]] = []
+        self._sources: set[str] = set()
+        for row in _rows(lines):
+            named, signs = row.get("sources"), row.get("signature")
+            self._sources |= set(map(str, named)) if isinstance(named, list) else set()
+            self._digests |= {str(row["digest"])} if row.get("digest") else set()
+            self._signatures += [set(map(str, signs))] if isinstance(signs, list) and signs else []
+
+    def __bool__(self) -> bool:
+        return bool(self._digests or self._sources)
+
+    def rests(self, source: str) -> bool:
+        """Whether the message, or the conversation it belongs to, was forgotten."""
+        return source in self._sources or any(within(source, known) for known in self._sources)
+
+    def covers(self, text: str, sources: Sequence[str] = ()) -> bool:
+        """Whether a text was forgotten: its own words, at least 0.8 of them, or its source."""
+        if any(map(self.rests, sources)):
+            return True
+        if not self._key:
+            return False
+        if keyed_digest(self._key, encode(plain(text))) in self._digests:
+            return True
+        mine = signature(self._key, text)
+        return any(_alike(mine, theirs) for theirs in self._signatures)
+
+
+def within(source: str, whole: str) -> bool:
+    """Whether a message (`engine:session#message`) belongs to a conversation (`engine:session`).
+
+    Of recorded turns a conversation is a stretch, `turn:NAME.FIRST-LAST`, and its messages are `turn:NAME#NUMBER`.
+    """
+    session, mark, number = source.partition("#")
+    if not mark or "#" in whole:
+        return False
+    if session == whole:
+        return True
+    stretch = STRETCH.fullmatch(whole)
+    return bool(
+        stretch and stretch[1] == session and number.isdecimal() and int(stretch[2]) <= int(number) <= int(stretch[3])
+    )
 
 
 def _rows(lines: Iterable[str]) -> Iterable[dict[str, object]]:
@@ -117,11 +170,7 @@ def _rows(lines: Iterable[str]) -> Iterable[dict[str, object]]:
             yield row
 
 
-def _buried(row: dict[str, object], mark: str, mine: set[str], sources: Sequence[str]) -> bool:
-    named, signs = row.get("sources"), row.get("signature")
-    if (mark and row.get("digest") == mark) or (isinstance(named, list) and set(map(str, named)) & set(sources)):
-        return True
-    theirs = set(map(str, signs)) if isinstance(signs, list) else set()
+def _alike(mine: set[str], theirs: set[str]) -> bool:
     least = min(len(mine), len(theirs))
     return least >= SIGNATURE_LEAST and len(mine & theirs) >= FORGOTTEN_SHARE * least
 

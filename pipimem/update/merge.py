@@ -126,7 +126,7 @@ def _base(plan: Plan, op: Op) -> markdown.Parsed:
 def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
     if op.op == "proposal":
         return encode(op.text)
-    if op.op in ("file", "remove"):
+    if op.op in ("file", "cut", "remove"):
         if data != (plan.base.get(op.path) or b""):
             raise Refused(f"'{op.path}' was edited meanwhile.", "Look at it and try again.")
         return encode(op.text)

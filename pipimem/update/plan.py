@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pipimem.text import clip, one_line
+from pipimem.text import clip, one_line, plural
 from pipimem.workspace import Change
 
 
@@ -112,14 +112,14 @@ def subject(plan: Plan, ops: list[Op]) -> str:
         "forget": "forget", "block": "log", "proposal": "propose", "file": "write", "remove": "remove",
         "append": "archive", "mark": "retire", "cut": "forget",
     }  # fmt: skip
-    counts: dict[str, int] = {}
-    for op in ops:
-        counts[names[op.op]] = counts.get(names[op.op], 0) + 1
-    answered = [op for op in ops if op.op == "remove" and op.path.startswith("review/")]
+    answered = [op for op in ops if op.op == "remove" and op.reason in ("accepted", "rejected")]
+    forgotten = sum(int(op.target.split()[0]) if op.op == "cut" else op.op == "forget" for op in ops)
     if answered and len(answered) == len(ops):
         return clip(one_line(f"{where}reject “{answered[0].text}”"), 72)
     if answered:
         return clip(f"accept: {subject(plan, [op for op in ops if op not in answered])}", 72)
+    if forgotten or not ops:
+        return f"{where}forget {'an entry' if [op.op for op in ops] == ['forget'] else plural(forgotten, 'thing')}"
     if len(ops) == 1 and ops[0].op == "block" and "/memory/" in f"/{ops[0].path}":
         return clip(one_line(f"{where}note “{ops[0].text}”"), 72)
     if len(ops) == 1 and ops[0].op in ("file", "remove"):
@@ -129,6 +129,9 @@ def subject(plan: Plan, ops: list[Op]) -> str:
         return clip(one_line(f"{where}{'settle: keep' if kept else 'retire'} “{(kept or ops)[0].text}”"), 72)
     if len(ops) == 1 and ops[0].op in ("add", "note", "supersede"):
         return clip(one_line(f"{where}{names[ops[0].op]} “{ops[0].text}”"), 72)
+    counts: dict[str, int] = {}
+    for op in ops:
+        counts[names[op.op]] = counts.get(names[op.op], 0) + 1
     return clip(where + ", ".join(f"{name} {n}" for name, n in counts.items()), 72)
 
 

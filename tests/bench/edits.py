@@ -59,7 +59,7 @@ class Edits:
             self.wrote[applied.plan.ops[0].id] = applied.commit
             self.runs.append(applied.run)
         elif act == "forget":
-            applied, _ = self.memory.forget(self.chance.choice(known).id)
+            applied = self.memory.forget(self.chance.choice(known).id).applied
             self.runs.append(applied.run)
         elif act == "by hand":
             self.by_hand(self.chance.choice(known))

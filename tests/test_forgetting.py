@@ -1,0 +1,274 @@
+"""Forgetting in full: a forgotten fact is in no file, no index, no search, no recall, and does not come back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipimem.errors import NotFound, Usage
+from pipimem.importers import load
+from pipimem.memory import Memory
+from tests.conftest import run, write
+
+OPS = "channels/ops"
+FACT = "The spare key of the kiln room hangs behind the blue boiler"
+FAKT = "窑房的备用钥匙挂在蓝色锅炉后面"
+Make = Callable[..., Memory]
+
+
+def transcript(path: Path, *texts: str) -> Path:
+    rows = [
+        {"role": "user", "content": text, "timestamp": f"2026-11-20T09:{n:02}:00Z", "id": f"u{n}"}
+        for n, text in enumerate(texts)
+    ]
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def left(root: Path, *words: str, but: tuple[str, ...] = ()) -> list[str]:
+    """What `grep -r` finds in the whole workspace but .git, byte by byte."""
+    found = []
+    for word in words:
+        done = subprocess.run(
+            ["grep", "-rlaF", "--exclude-dir=.git", "--", word, str(root)], capture_output=True, check=False, text=True
+        )
+        found += [str(Path(line).relative_to(root)) for line in done.stdout.splitlines()]
+    return [name for name in found if name not in but]
+
+
+@pytest.mark.parametrize(
+    ("fact", "said", "other", "word"),
+    [
+        (FACT, f"Remember that {FACT[0].lower()}{FACT[1:]}.", "We decided to fire the porcelain on Monday.", "boiler"),
+        (FAKT, f"记住：{FAKT}。", "我们决定周一烧瓷器。", "备用钥匙"),
+    ],
+)
+def test_a_forgotten_fact_is_nowhere_and_does_not_come_back(
+    make: Make, root: Path, tmp_path: Path, fact: str, said: str, other: str, word: str
+) -> None:
+    memory = make({"pipimem.toml": "[workspace.kinds]\nops = 'direct'\n"}, git=True)
+    memory.add_channel("ops")
+    talk = transcript(tmp_path / "chat.jsonl", said, other)
+    memory.apply(memory.propose("ops", load(str(talk))))
+    memory.turn("ops", [{"role": "user", "content": said}, {"role": "assistant", "content": "noted"}])
+    memory.recall(f"where is it again: {fact}?", "ops", session="s1")
+    entry = next(h for h in memory.search(fact, "ops") if h.entry and word in h.text)
+    write(
+        root,
+        {
+            f"{OPS}/HISTORY.archive.md": f"# History archive\n\n## 2026-11-01 MEMORY.md\n\n- {fact} <!-- {entry.ref} -->\n",
+            "review/r-20261101-aaaaaa-1.md": f'---\nid: "r-1"\nop: "add"\nchannel: "ops"\nfile: "{OPS}/MEMORY.md"\n'
+            f'heading: "Facts"\n---\n\n# x\n\n## What\n\n> {fact}\n\n## Why\n\nHeld back.\n',
+        },
+    )
+    assert len(left(root, word)) >= 6
+
+    dry = memory.forget(entry.ref, dry_run=True)
+    assert {p.path for p in dry.places} >= {
+        f"{OPS}/MEMORY.md", f"{OPS}/HISTORY.md", f"{OPS}/HISTORY.archive.md", "review/r-20261101-aaaaaa-1.md",
+    }  # fmt: skip
+    assert dry.records[0] == "recorded messages of ops: 1"
+    assert len(left(root, word)) >= 6
+
+    done = memory.forget(entry.ref)
+
+    assert left(root, word) == []
+    assert done.still == ()
+    assert done.proof.startswith("Looked for it again in search, the archive and ")
+    assert not [h for h in memory.search(fact, all_channels=True) if word in h.text]
+    assert word not in memory.recall(f"where is it again: {fact}?", "ops", always=True).text
+    (root / ".pipimem/state/traces.jsonl").unlink()  # holds only what was asked since
+    memory.index(rebuild=True)
+    again = memory.propose("ops", load(str(talk)))
+    assert not [op for op in again.ops if word in op.text]
+    memory.apply(again)
+    memory.turn("ops", [{"role": "user", "content": said}])
+    window = memory.recorded("ops")
+    memory.apply(memory.propose("ops", window.transcript))
+    assert not [name for name in left(root, word) if not name.startswith(".pipimem/state/turns/")]
+    with pytest.raises(NotFound):
+        memory.forget(match=word, channel="ops")
+
+
+def test_by_source_everything_that_rests_on_a_conversation_goes(make: Make, root: Path, tmp_path: Path) -> None:
+    memory = make({"pipimem.toml": "[workspace.kinds]\nops = 'direct'\n"}, git=True)
+    memory.add_channel("ops")
+    first = transcript(tmp_path / "walrus.jsonl", "Remember: the walrus pump runs at 40 bar.", "We decided on copper.")
+    second = transcript(tmp_path / "heron.jsonl", "记住：苍鹭泵的压力是二十巴。")
+    for talk in (first, second):
+        memory.apply(memory.propose("ops", load(str(talk))))
+    before = (root / OPS / "MEMORY.md").read_text(encoding="utf-8")
+    assert "walrus" in before
+    assert "copper" in before
+
+    done = memory.forget(source="jsonl:walrus")
+
+    assert {p.what for p in done.places} >= {"entry", "item"}
+    assert left(root, "walrus pump", "copper") == []
+    assert "苍鹭" in (root / OPS / "MEMORY.md").read_text(encoding="utf-8")
+    assert "jsonl:heron" in (root / OPS / "HISTORY.md").read_text(encoding="utf-8")
+    assert "jsonl:walrus" not in (root / OPS / "HISTORY.md").read_text(encoding="utf-8")
+    assert not memory.propose("ops", load(str(first))).ops
+    assert memory.propose("ops", load(str(second))).source == "jsonl:heron"
+    with pytest.raises(NotFound, match="Nothing rests on 'jsonl:nobody'"):
+        memory.forget(source="jsonl:nobody")
+    with pytest.raises(Usage, match="is no source"):
+        memory.forget(source="walrus")
+
+
+def test_by_source_of_recorded_turns_a_message_and_a_stretch(make: Make, root: Path) -> None:
+    memory = make({"pipimem.toml": "[workspace.kinds]\nops = 'direct'\n"})
+    memory.add_channel("ops")
+    memory.turn("ops", [{"role": "user", "content": "Remember: the badger relay sits in cabinet nine."}])
+    memory.turn("ops", [{"role": "user", "content": "记住：獾继电器的编号是七十一。"}])
+    memory.apply(memory.propose("ops", memory.recorded("ops").transcript))
+    assert left(root, "badger")
+    memory.forget(source="turn:ops#1")
+    assert left(root, "badger") == []
+    assert left(root, "编号是七十一")
+    memory.forget(source="turn:ops.1-2")
+    assert left(root, "编号是七十一") == []
+    assert memory.recorded("ops").transcript.messages == ()
+
+
+NOTES = (
+    "# Depot\n\nThe crane was oiled. The otter valve leaks at night. Nobody was hurt.\n\n- the otter valve is red\n"
+    "- 其他的事\n"
+)
+
+
+def test_a_match_takes_one_thing_a_person_wrote_and_lists_several(make: Make, root: Path) -> None:
+    memory = make(
+        {
+            f"{OPS}/MEMORY.md": "# M\n\n- The pelican crane lifts nine tons\n- 别的\n",
+            "memory/depot.md": NOTES,
+        }
+    )
+    memory.forget(match="Pelican  CRANE")
+    assert (root / OPS / "MEMORY.md").read_text(encoding="utf-8") == "# M\n\n- 别的\n"
+    with pytest.raises(Usage) as several:
+        memory.forget(match="otter valve")
+    assert "memory/depot.md:3 (sentence); memory/depot.md:5 (item)" in several.value.message
+    memory.forget("memory/depot.md:5")
+    memory.forget(match="otter")
+    assert (root / "memory/depot.md").read_text(encoding="utf-8") == (
+        "# Depot\n\nThe crane was oiled. Nobody was hurt.\n\n- 其他的事\n"
+    )
+    assert left(root, "otter", "pelican") == []
+
+
+def test_everything_a_match_finds_goes_when_that_is_said(make: Make, root: Path) -> None:
+    memory = make({"memory/depot.md": NOTES, "MEMORY.md": "- The otter valve costs ninety\n"}, git=True)
+    done = memory.forget(match="otter valve", everything=True)
+    assert left(root, "otter") == []
+    assert {p.path for p in done.places} == {"MEMORY.md", "memory/depot.md"}
+    assert memory.log(limit=1)[0].subject == "forget 3 things"
+
+
+def test_what_a_person_wrote_elsewhere_is_named_and_stays(make: Make, root: Path) -> None:
+    memory = make(
+        {
+            f"{OPS}/MEMORY.md": "- The ibis gate opens inwards <!-- m-0000000a by=updater -->\n",
+            f"{OPS}/HISTORY.md": "# History\n\n## 2026-03-01 By hand\n\n- I told them: the ibis gate opens inwards\n",
+            "memory/gates.md": "# Gates\n\nThe ibis gate opens inwards, sadly.\n",
+        }
+    )
+    done = memory.forget("m-0000000a")
+    assert set(done.still) == {f"{OPS}/HISTORY.md:5", "memory/gates.md:3"}
+    assert done.proof == ""
+    assert left(root, "ibis gate", but=(f"{OPS}/HISTORY.md", "memory/gates.md")) == []
+
+
+HISTORY = (
+    "# History\n\n## 2026-03-01 Before\n\n- calm\n\n## 2026-03-02 The lynx purrs\n\n"
+    "- fact: the motor hums\n- Evidence: jsonl:x, 3 messages\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("ref", "rest"),
+    [
+        (f"{OPS}/HISTORY.md#2026-03-02 The lynx purrs", HISTORY[: HISTORY.index("\n## 2026-03-02")]),
+        (f"{OPS}/HISTORY.md:7", HISTORY.replace(" The lynx purrs", "")),
+        (f"{OPS}/HISTORY.md:5", HISTORY.replace("- calm\n\n", "")),
+        (f"{OPS}/HISTORY.md:9", HISTORY[: HISTORY.index("\n## 2026-03-02")]),
+    ],
+    ids=["a block", "a heading", "an item", "all a block says"],
+)
+def test_a_block_a_heading_or_an_item_of_history_can_be_named(make: Make, root: Path, ref: str, rest: str) -> None:
+    memory = make({f"{OPS}/HISTORY.md": HISTORY})
+    memory.forget(ref)
+    assert (root / OPS / "HISTORY.md").read_text(encoding="utf-8") == rest
+
+
+def test_nothing_else_changes_by_a_byte(make: Make, root: Path) -> None:
+    text = "\ufeff# 记\r\n\r\n第一句。水獭阀门漏水。第三句。\r\n\r\n* a\r\n* 水獭阀门\r\n  第二行\r\n* b\r\n\r\n```\ncode\n```\r\n\r\nend"
+    memory = make({"memory/x.md": text})
+    memory.forget(match="水獭阀门", everything=True)
+    expected = "\ufeff# 记\r\n\r\n第一句。第三句。\r\n\r\n* a\r\n* b\r\n\r\n```\ncode\n```\r\n\r\nend"
+    assert (root / "memory/x.md").read_bytes() == expected.encode()
+
+
+def git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=True)
+    return done.stdout.decode()
+
+
+def everything_in_git(root: Path) -> str:
+    """The text of every object git has, reachable or not, commit messages included."""
+    names = git(root, "cat-file", "--batch-all-objects", "--batch-check=%(objecttype) %(objectname)").split("\n")
+    return "".join(git(root, "cat-file", "-p", n.split()[1]) for n in names if n and not n.startswith("tree"))
+
+
+def test_what_git_never_had_it_does_not_get_by_forgetting(make: Make, root: Path) -> None:
+    memory = make({f"{OPS}/MEMORY.md": "# M\n\n- first\n"}, git=True)
+    memory.add("a second thing", "ops")
+    (root / OPS / "MEMORY.md").write_text(
+        (root / OPS / "MEMORY.md").read_text(encoding="utf-8") + "- the marten switch is live\n- 手写的\n",
+        encoding="utf-8",
+    )
+    done = memory.forget(match="marten")
+    assert not done.in_git
+    assert "marten" not in everything_in_git(root)
+    assert "手写的" in git(root, "show", f"HEAD:{OPS}/MEMORY.md")
+    assert "Ines Vale" in git(root, "log", "-3", "--format=%an", "--", OPS)
+    assert git(root, "status", "--porcelain") == "?? pipimem.toml\n"
+
+
+def test_a_commit_that_waits_loses_what_is_forgotten_with_its_blob(make: Make, root: Path) -> None:
+    memory = make({f"{OPS}/MEMORY.md": "# M\n\n- first\n"}, git=True)
+    memory.add("a second thing", "ops")
+    (root / ".git/index.lock").write_bytes(b"")
+    memory.add("the stoat fuse is blown", "ops")
+    memory.add("还有别的", "ops")
+    assert "stoat" in (root / ".pipimem/state/pending.jsonl").read_text(encoding="utf-8")
+    assert "stoat" in everything_in_git(root)
+    done = memory.forget(match="stoat fuse")
+    assert done.applied.deferred
+    assert left(root, "stoat") == []
+    assert "stoat" not in everything_in_git(root)
+    (root / ".git/index.lock").unlink()
+    assert memory.commit_waiting() == ""
+    memory.add("last", "ops")
+    assert "stoat" not in everything_in_git(root)
+    assert git(root, "show", f"HEAD:{OPS}/MEMORY.md") == (root / OPS / "MEMORY.md").read_text(encoding="utf-8")
+    assert "还有别的" in git(root, "show", f"HEAD:{OPS}/MEMORY.md")
+
+
+def test_the_command_shows_first_and_says_what_git_keeps(make: Make, root: Path) -> None:
+    make({f"{OPS}/MEMORY.md": "# M\n"}, git=True)
+    run("-w", root, "add", "--channel", "ops", "The ferret socket is wet")
+    dry = run("-w", root, "forget", "--match", "ferret", "--dry-run")
+    assert f"  entry    {OPS}/MEMORY.md:5: The ferret socket is wet\n" in dry.out
+    done = run("-w", root, "forget", "--match", "ferret")
+    assert done.code == 0
+    assert "ferret" not in done.out
+    assert "it is gone." in done.out
+    assert "git still has the old text" in done.err
+    assert run("-w", root, "forget").code == 2
+    assert run("-w", root, "forget", "--match", "ferret").code == 1
+    assert run("-w", root, "forget", "m-00000001", "--match", "x").code == 2
