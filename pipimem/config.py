@@ -75,6 +75,8 @@ KEYS: dict[str, Key] = {
     ),
     "git.commit": Key(True, "Whether changes are committed."),
     "git.outer": Key(False, "Whether to commit into a repository above the workspace.", own=True),
+    "git.hooks": Key(False, "Whether git's hooks run, and commits are signed where commit.gpgSign says so.", own=True),
+    "git.hook_limit": Key(30, "Seconds one hook or signing program may take.", span=(1, 600), own=True),
     "git.author": Key("", "`Name <mail>` of pipimem's own commits.", own=True),
     "llm.servers": Key({}, "Name of a server → its base URL, for compatible:NAME/MODEL and others.", own=True),
     "safety.patterns": Key([], "Further regular expressions for secrets.", adds=True),

@@ -81,6 +81,7 @@ def _mend(memory: Memory) -> Iterator[Probe]:
         yield Probe(
             "mend: index", True, f"{plural(diff.passages, 'passage')} from {plural(memory.documents, 'document')}"
         )
+    memory.pack()
     if memory.pending():
         why = memory.commit_waiting()
         yield Probe("mend: commits", not memory.pending(), why or "made")
@@ -205,4 +206,5 @@ def _commits(memory: Memory) -> tuple[bool, str]:
     waiting = memory.pending()
     if not waiting:
         return True, "none waits"
-    return False, f"{plural(len(waiting), 'commit')} waiting; the next change, or 'doctor --fix', makes them"
+    why = next((f" ({row['reason']})" for row in waiting if row.get("reason")), "")
+    return False, f"{plural(len(waiting), 'commit')} waiting{why}; the next change, or 'doctor --fix', makes them"

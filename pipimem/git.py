@@ -1,7 +1,8 @@
 """Git history of the files: commits of exact bytes, log, diff, blame. Nobody else knows git.
 
 GitPython is a runner of git's plumbing here and nothing more, imported by the first call. When to commit, and
-what a message says, is `memory.py`'s. Hooks and signing do not run; nothing is fetched, no setting changed.
+what a message says, is `memory.py`'s. Hooks and signing run only where asked for; nothing is fetched, no setting
+changed.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ IDENTITY = ("pipimem", "pipimem@localhost")
 RUN = "Pipimem-Run"
 ACTOR = "Pipimem-Actor"
 LIMIT = 10.0  # seconds one git process may take
+HOOK_LIMIT = 30.0
+SAMPLED, LOOSE = "17", 6700
+"""The folder of loose objects that git samples as well, and how many in all are enough to ask it (its `gc.auto`)."""
 
 # Where the person's configuration lies is theirs to say; any other inherited GIT_ name (a hook's GIT_DIR or
 # GIT_INDEX_FILE, say) would send our commands to another repository.
@@ -74,8 +78,9 @@ class GitOff(Unreadable):
 class Deferred(Error):
     """Git did not do it now; trying again is worth while. Nothing of the person's was changed.
 
-    `reason` says why. After a `commit`, `blobs` holds the ids of the changes stored so far (None: a deletion),
-    which a later `commit` takes in place of the bytes; git keeps them for two weeks, unless told otherwise.
+    `reason` says why; `hooked` whether a hook or a signing program stood in the way. After a `commit`, `blobs` holds
+    the ids of the changes stored so far (None: a deletion), which a later `commit` takes in place of the bytes; git
+    keeps them for two weeks, unless told otherwise.
     """
 
     code = 4
@@ -83,6 +88,7 @@ class Deferred(Error):
     def __init__(self, where: str, reason: str, hint: str = "") -> None:
         super().__init__(f'Git did not finish in "{where}": {reason}.', hint or "It is tried again later.")
         self.reason = reason
+        self.hooked = False
         self.blobs: dict[str, str | None] = {}
 
 
@@ -111,14 +117,17 @@ def trailers(message: str) -> dict[str, str]:
 class Repository:
     """The git history of one workspace. Paths are POSIX, relative to the workspace root.
 
-    A git process that takes longer than `limit` seconds is ended, with `Deferred`.
+    A git process that takes longer than `limit` seconds is ended, with `Deferred`. With `hooks` a commit runs
+    pre-commit, commit-msg and post-commit and is signed where the person's git does so, each within `hook_limit`.
     """
 
-    __slots__ = ("_git_dir", "_prefix", "_top", "limit", "root")
+    __slots__ = ("_git_dir", "_prefix", "_top", "hook_limit", "hooks", "limit", "root")
 
     def __init__(self, root: str, top: str, git_dir: str) -> None:
         self.root = root
         self.limit = LIMIT
+        self.hooks = False
+        self.hook_limit = HOOK_LIMIT
         self._top = top
         self._git_dir = git_dir
         inside = os.path.relpath(os.path.realpath(root), top)
@@ -235,6 +244,26 @@ class Repository:
                 kept.append(blob)
         return kept
 
+    def packed(self, limit: float) -> bool:
+        """Lets git pack what has piled up, where its own `gc.auto` says it is time; whether there was a reason to ask.
+
+        Plumbing never does so by itself. Only in the workspace's own repository, never where other worktrees share it;
+        for at most `limit` seconds, after which git is ended, which leaves the objects as they are.
+        """
+        folder = os.path.join(self._top, _line(self._git("rev-parse", "--git-path", "objects")))
+        if self._prefix or os.path.dirname(os.path.realpath(folder)) != self._git_dir:
+            return False
+        try:
+            some = sum(len(name) >= 38 for name in os.listdir(os.path.join(folder, SAMPLED)))
+        except FileNotFoundError:
+            return False
+        if some * 256 < LOOSE:
+            return False
+        settings = {**_SETTINGS, "gc.autoDetach": "false", "maintenance.autoDetach": "false"}
+        quiet = ("maintenance", "run", "--auto", "--quiet", "--task=gc")
+        _run(self._top, *quiet, env={"GIT_OPTIONAL_LOCKS": "1"}, limit=limit, settings=settings)
+        return True
+
     def dirty(self, paths: Collection[str]) -> dict[str, bytes | None]:
         """The paths whose file differs from HEAD, seen through git's filters, with HEAD's bytes (None: new).
 
@@ -317,6 +346,7 @@ class Repository:
         with TemporaryDirectory(prefix="pipimem-") as scratch:
             index = self._advanced(parent, new, lock.index, os.path.join(scratch, "index"))
             tree = self._tree(parent, new, os.path.join(scratch, "tree"))
+            message = self._hooked(tree, message, author, scratch) if self.hooks else message
             sha = self._record(tree, parent, message, author)
             if index:
                 lock.fill(index)
@@ -325,7 +355,49 @@ class Repository:
             self._git("update-ref", "-m", "pipimem", *moved, env=_signed(IDENTITY))
             if index:
                 lock.publish()
+            if self.hooks:
+                with suppress(Deferred):  # what is committed is committed, whatever this one says
+                    self._hook("post-commit", author, os.path.join(scratch, "tree"))
         return sha
+
+    def _hooked(self, tree: str, message: str, author: tuple[str, str], scratch: str) -> str:
+        """Asks the person's hooks; the message as commit-msg leaves it. `Deferred` where one refuses."""
+        index, file = os.path.join(scratch, "tree"), os.path.join(scratch, "COMMIT_EDITMSG")
+        self._hook("pre-commit", author, index)
+        if _line(self._git("write-tree", "--missing-ok", env={"GIT_INDEX_FILE": index})) != tree:
+            raise self._refused_by("pre-commit", "it changed what would be committed")
+        with open(file, "w", encoding="utf-8", errors="replace") as handle:
+            handle.write(message.strip("\n") + "\n")
+        self._hook("commit-msg", author, index, file)
+        with open(file, encoding="utf-8", errors="replace") as handle:
+            return handle.read()
+
+    def _hook(self, name: str, author: tuple[str, str], index: str, *arguments: str) -> None:
+        # As people's own commits run them: none of our settings, and git's usual pathspecs and locks.
+        usual = {"GIT_LITERAL_PATHSPECS": "0", "GIT_OPTIONAL_LOCKS": "1", "GIT_EDITOR": ":", "GIT_INDEX_FILE": index}
+        command = ("hook", "run", "--ignore-missing", name, *(("--", *arguments) if arguments else ()))
+        env = {**usual, **_signed(author)}
+        try:
+            status, out, words = _run(self._top, *command, env=env, limit=self.hook_limit, settings={})
+        except Deferred:
+            raise self._refused_by(name, f"it took longer than {self.hook_limit:g} seconds") from None
+        if status:
+            said = next((x.strip() for x in (words + _readable(out)).split("\n") if x.strip()), "it gave no reason")
+            raise self._refused_by(name, said[:200].rstrip("."))
+
+    def _refused_by(self, name: str, why: str) -> Deferred:
+        deferred = Deferred(self.root, f'the hook "{name}" refused: {why}', "It is tried again in a minute.")
+        deferred.hooked = True
+        return deferred
+
+    def _signs(self) -> bool:
+        status, out, _ = self._try("config", "--type=bool", "--get", "commit.gpgSign")
+        return self.hooks and status == 0 and out.strip() == b"true"
+
+    def store(self, changes: Mapping[str, bytes | str | None]) -> dict[str, str | None]:
+        """Git's ids of these contents, kept for a later `commit`; paths in `ignored` are left out."""
+        kept = self._kept(changes)
+        return {self._short(p): self._blob(p, c) if isinstance(c, bytes) else c for p, c in kept.items()}
 
     def _check_idle(self) -> None:
         for name, words in _BUSY.items():
@@ -388,7 +460,18 @@ class Repository:
         text = message.replace("\0", "\N{REPLACEMENT CHARACTER}").strip("\n") + "\n"
         after = ("-p", parent) if parent else ()
         data = text.encode("utf-8", "replace")
-        return _line(self._git("commit-tree", *after, tree, data=data, env=_signed(author)))
+        if not self._signs():
+            return _line(self._git("commit-tree", *after, tree, data=data, env=_signed(author)))
+        signed = ("commit-tree", "-S", *after, tree)
+        try:
+            status, out, words = _run(self._top, *signed, data=data, env=_signed(author), limit=self.hook_limit)
+        except Deferred:
+            status, words = 1, f"signing took longer than {self.hook_limit:g} seconds"
+        if status:
+            deferred = Deferred(self.root, f"it could not be signed: {_first(words)}", "It is tried again in a minute.")
+            deferred.hooked = True
+            raise deferred
+        return _line(out)
 
     def _blob(self, path: str, data: bytes, *, write: bool = True) -> str:
         as_it_is = b"\r\n" in data and self._keeps_crlf(path)
@@ -572,6 +655,7 @@ def _run(
     data: bytes = b"",
     env: Mapping[str, str] | None = None,
     limit: float = LIMIT,
+    settings: Mapping[str, str] = _SETTINGS,
 ) -> tuple[int, bytes, str]:
     from shutil import which
     from subprocess import TimeoutExpired
@@ -580,8 +664,8 @@ def _run(
     if program is None:
         raise GitOff("no git program", '"git" is not installed.', "Install git to have a history.")
     own = {**_ENVIRONMENT, **(env or {})}
-    settings = [part for name, value in _SETTINGS.items() for part in ("-c", f"{name}={value}")]
-    command = [*_without(own), program, "-C", os.path.abspath(where), *settings, *arguments]
+    set_here = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    command = [*_without(own), program, "-C", os.path.abspath(where), *set_here, *arguments]
     process = _started(command, own)
     try:
         out, err = process.communicate(data, timeout=limit)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from pipimem.errors import Error, NotFound, Refused
 from pipimem.files import reason, write_private
@@ -15,13 +16,15 @@ from pipimem.workspace import PRIVATE, Change, Workspace
 
 TOMBSTONES, REJECTED = ".pipimem/tombstones.jsonl", ".pipimem/rejected.jsonl"
 STONES = (TOMBSTONES, REJECTED)
+PACK_LIMIT = 120.0  # seconds git may take to pack; 10,000 objects take about one
+HOOK_PAUSE = 60.0  # seconds in which a hook that refused is not asked again
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
-    from pipimem.git import Commit, Repository
+    from pipimem.git import Commit, Deferred, Repository
     from pipimem.workspace import Scan
 
     Contents = dict[str, bytes | str | None]
@@ -40,7 +43,10 @@ class History:
         from pipimem.git import Repository
 
         self.workspace.trust()
-        return Repository.open(self.workspace.root, outer_ok=self.workspace.config["git.outer"])
+        config = self.workspace.config
+        repository = Repository.open(self.workspace.root, outer_ok=config["git.outer"])
+        repository.hooks, repository.hook_limit = config["git.hooks"], float(config["git.hook_limit"])
+        return repository
 
     def enlist(
         self, changes: Sequence[Change], message: str, beside: Mapping[str, bytes],
@@ -78,25 +84,31 @@ class History:
         try:
             repository = self.repository()
             with self._queue.turn(ticket):
-                self._commit_waiting(repository, changes)
-                self._commit_by_hand(repository, changes, forgetting)
+                self._commit_waiting(repository, changes, files)
+                try:
+                    self._commit_by_hand(repository, changes, forgetting, ticket)
+                except Deferred as deferred:
+                    deferred.blobs = repository.store(files)
+                    raise
                 sha = repository.commit(files, message, author=self._author()) or ""
                 self._off_the_queue(ticket)
             return sha, ""
         except Deferred as deferred:
-            self._off_the_queue(ticket, deferred.blobs)
+            self._off_the_queue(ticket, deferred.blobs, deferred)
             return "", deferred.message
         except Error as error:
             self._off_the_queue(ticket)
             return "", str(error)
 
-    def _off_the_queue(self, ticket: str, blobs: Mapping[str, str | None] | None = None) -> None:
+    def _off_the_queue(
+        self, ticket: str, blobs: Mapping[str, str | None] | None = None, why: Deferred | None = None
+    ) -> None:
         """The change is committed, or cannot be; with `blobs` it waits for the next command."""
         try:
             if blobs is None:
                 self._queue.remove(ticket)
             else:
-                self._queue.postpone(ticket, blobs)
+                self._queue.postpone(ticket, blobs, why.reason if why else "", hooked=why is not None and why.hooked)
         except (OSError, Error) as error:
             self.notes.append(f"The list of commits that wait could not be written: {error}")
 
@@ -106,17 +118,21 @@ class History:
         return (name.strip(), address.strip(" >")) if name.strip() else None
 
     def _commit_by_hand(
-        self, repository: Repository, changes: Sequence[Change], forgetting: Mapping[str, str | None] | None
-    ) -> None:
+        self, repository: Repository, changes: Sequence[Change], forgetting: Mapping[str, str | None] | None,
+        ticket: str,
+    ) -> None:  # fmt: skip
         """Commits what a person changed in these files and git does not have yet, first and as theirs.
 
-        Where something is being forgotten, without it: what git never had it must not get now.
+        Where something is being forgotten, without it: what git never had it must not get now. Where git does not
+        take it, it waits in front of ours.
         """
         from pipimem import safety
+        from pipimem.git import Deferred
         from pipimem.workspace import added
 
         config = self.workspace.config
         edited: Contents = {}
+        marks: dict[str, dict[str, str | None]] = {}
         for change in changes:
             head = repository.head(change.path)
             theirs = change.before if forgetting is None else change.after
@@ -129,9 +145,28 @@ class History:
                     "Take it out; then it is committed.",
                 )
             edited[change.path] = theirs
-        if edited:
-            subject = f"edit {', '.join(sorted(edited))}"
-            repository.commit(edited, f"{subject}\n\nPipimem-Actor: person\n", author=repository.person())
+            marks[change.path] = {"before": mark(head), "after": mark(theirs), "blob": None}
+        if not edited:
+            return
+        message, author = f"edit {', '.join(sorted(edited))}\n\nPipimem-Actor: person\n", repository.person()
+        try:
+            repository.commit(edited, message, author=author)
+        except Deferred as deferred:
+            files = {path: {**row, "blob": deferred.blobs.get(path)} for path, row in marks.items()}
+            line = {"message": message, "files": files, "author": list(author) if author else None}
+            hooked = {"reason": deferred.reason, "hooked": int(time.time()) if deferred.hooked else 0}
+            self._queue.precede(ticket, {**line, **hooked})
+            raise
+
+    def pack(self) -> str:
+        """Lets git pack its loose objects, where it is time for that; why it could not, "" where nothing went wrong."""
+        if not self.workspace.config["git.commit"]:
+            return ""
+        try:
+            self.repository().packed(PACK_LIMIT)
+        except Error as error:
+            return error.message
+        return ""
 
     # What is to be forgotten before git has it
 
@@ -185,22 +220,34 @@ class History:
         try:
             repository = self.repository()
             with self._queue.turn(""):
-                self._commit_waiting(repository, ())
+                self._commit_waiting(repository, (), {})
         except Error as error:
             return str(error)
         return ""
 
-    def _commit_waiting(self, repository: Repository, changes: Sequence[Change]) -> None:
-        """Makes the commits that waited. One that still has to wait stops the rest; one overtaken is dropped."""
+    def _commit_waiting(self, repository: Repository, changes: Sequence[Change], ours: Contents) -> None:
+        """Makes the commits that waited. One that still has to wait stops the rest; one overtaken is dropped.
+
+        Where a hook refused one less than a minute ago, and where it does again, ours (`ours`) waits behind it unasked:
+        `Deferred`. No command waits for a slow hook twice.
+        """
         from pipimem.git import Deferred
 
         known = {mark(c.before): c.before for c in changes}
         for row in self._queue.waiting():
+            if ours and row.get("hooked") and 0 <= time.time() - row["hooked"] < HOOK_PAUSE:
+                again = Deferred(self.workspace.root, row.get("reason", ""), "It is tried again in a minute.")
+                again.hooked, again.blobs = True, repository.store(ours)
+                raise again
             try:
                 files = self._still_due(repository, row["files"], known)
                 if files:
-                    repository.commit(files, row["message"])
-            except Deferred:
+                    repository.commit(files, row["message"], author=_named(row) or self._author())
+            except Deferred as deferred:
+                if deferred.hooked:
+                    self._off_the_queue(row.get("ticket", ""), row_blobs(row) | deferred.blobs, deferred)
+                    deferred.blobs = repository.store(ours)
+                    raise
                 return
             except Error as error:
                 self.notes.append(f"A commit that waited could not be made: {error}")
@@ -349,6 +396,17 @@ class History:
         if merged is None:
             raise Refused(f"The same lines of '{path}' were changed since.", "Take it back in an editor.")
         return Change(path, now, merged) if merged != now else None
+
+
+def _named(row: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The person whose edit a waiting commit is, None where it is pipimem's."""
+    author = row.get("author")
+    return (str(author[0]), str(author[1])) if isinstance(author, list) and len(author) == 2 else None
+
+
+def row_blobs(row: Mapping[str, Any]) -> dict[str, str | None]:
+    """Git's ids of the files of a waiting commit, as far as it has them."""
+    return {path: marks.get("blob") for path, marks in row["files"].items()}
 
 
 def _may_be_cut_off(data: bytes) -> bool:

@@ -509,7 +509,14 @@ class Memory(Opened):
     def maintain(self, channel: str | None = None) -> dict[str, list[Step]]:
         """Runs the jobs that are due, of one channel or of each in turn; those that are not say why."""
         channels = [self.workspace.channel(channel)] if channel is not None else self.channels()
-        return {c.id: self._lifecycle(c.id).maintain() for c in channels}
+        steps = {c.id: self._lifecycle(c.id).maintain() for c in channels}
+        self.pack()
+        return steps
+
+    def pack(self) -> None:
+        """Lets git pack what many small commits left, where that is due; what stood in the way is noted."""
+        why = self.commits.pack()
+        self.notes += [f"Git did not pack its objects: {why}"] if why and "no git history" not in why else []
 
     def work_off(self, report: Callable[[dict[str, Any]], None]) -> str:
         """Works off what hooks left in the queue, oldest first, within the day's budget; why it stopped, "" when done.

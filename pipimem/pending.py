@@ -92,16 +92,30 @@ class Queue:
         """The line is done, or never will be."""
         self._rewrite(lambda row: None if row.get("ticket") == ticket else row)
 
-    def postpone(self, ticket: str, blobs: Mapping[str, str | None]) -> None:
-        """The line waits for the next command; `blobs` are git's ids of what it already has of the files."""
+    def postpone(self, ticket: str, blobs: Mapping[str, str | None], why: str = "", *, hooked: bool = False) -> None:
+        """The line waits for the next command; `blobs` are git's ids of what it already has of the files.
+
+        `why` is for `status`; `hooked` says that a hook refused it, which is not asked again at once.
+        """
 
         def late(row: Row) -> Row:
             if row.get("ticket") != ticket:
                 return row
             files = {path: {**marks, "blob": blobs.get(path)} for path, marks in row["files"].items()}
-            return {**row, "files": files, "pid": 0}
+            return {**row, "files": files, "pid": 0, "reason": why, "hooked": int(time.time()) if hooked else 0}
 
         self._rewrite(late)
+
+    def precede(self, ticket: str, line: Row) -> None:
+        """One more line, before the one of that ticket: what a person edited, which waits as theirs."""
+        import json
+
+        row = {"ticket": os.urandom(8).hex(), "pid": 0, "host": "", "beside": [], **line}
+        with self._lock("pending"):
+            rows = self.rows()
+            at = next((n for n, other in enumerate(rows) if other.get("ticket") == ticket), len(rows))
+            rows.insert(at, row)
+            write_private(self._path, encode("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)))
 
     def turn(self, ticket: str) -> AbstractContextManager[None]:
         """Holds the right to commit, as soon as every earlier line that touches the same files is out of the way.

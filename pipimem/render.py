@@ -404,7 +404,9 @@ def status_text(state: dict[str, Any]) -> str:
         f"history     {state['git']}",
     ]
     if state["pending_commits"]:
-        lines.append(f"waiting     {plural(state['pending_commits'], 'commit')}, made by the next change")
+        why = state["pending_because"]
+        waiting = plural(state["pending_commits"], "commit")
+        lines.append(f"waiting     {waiting}, made by the next change{f' ({why})' if why else ''}")
     today, queue = state["today"], state["queue"]
     runs, tokens = (f"{today[name]} of {today[f'{name}_limit']} {name}" for name in ("runs", "tokens"))
     lines.append(f"today       {runs}, {tokens}")

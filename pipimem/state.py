@@ -20,6 +20,7 @@ def status(memory: Opened) -> dict[str, Any]:
     damaged = dict(memory.commits.damaged(scan))
     broken = [(s.path, f"not a valid skill: {s.problem}") for s in skills(memory) if s.problem]
     notes = [(path, reason) for path, reason in notes if path not in damaged]
+    waiting = memory.pending()
     layers: dict[str, dict[str, int]] = {}
     for document in scan.documents:
         row = layers.setdefault(document.layer, {"documents": 0, "bytes": 0})
@@ -54,7 +55,8 @@ def status(memory: Opened) -> dict[str, Any]:
             "recall_tokens": memory.workspace.config["recall.budget"],
         },
         "git": git,
-        "pending_commits": len(memory.pending()),
+        "pending_commits": len(waiting),
+        "pending_because": next((row["reason"] for row in waiting if row.get("reason")), ""),
         "queue": maintaining.queue(memory),
         "today": maintaining.today(memory),
         "problems": [

@@ -56,7 +56,10 @@ def test_commits_that_wait_are_told_and_made(make: Callable[..., Memory], root: 
     lock = root / ".git/index.lock"
     lock.write_text("")
     memory.add("The pool is heron", "ops")
-    assert told(memory)["commits"] == (False, "1 commit waiting; the next change, or 'doctor --fix', makes them")
+    assert told(memory)["commits"] == (
+        False,
+        "1 commit waiting (another git holds index.lock); the next change, or 'doctor --fix', makes them",
+    )
     lock.unlink()
     assert told(memory, fix=True)["mend: commits"] == (True, "made")
     assert memory.log(limit=1)[0].subject == "ops: remember “The pool is heron”"

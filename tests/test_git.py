@@ -1271,3 +1271,207 @@ def test_only_plumbing_that_neither_fetches_nor_configures_is_run() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.keyword) and node.arg == "shell" and getattr(node.value, "value", True) is not False
     ]
+
+
+# Hooks and signing, where the person asked for them.
+
+
+def with_hooks(work: Work, hooks: dict[str, str], limit: float = 20.0) -> Repository:
+    folder = work.git_dir() / "hooks"
+    folder.mkdir(exist_ok=True)
+    for name, script in hooks.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (folder / name).chmod(0o755)
+    repository = work.open()
+    repository.hooks, repository.hook_limit = True, limit
+    return repository
+
+
+def test_hooks_see_exactly_the_commit_and_may_word_its_message(work: Work, tmp_path: Path) -> None:
+    g49(work)
+    before = work.beside()
+    seen = tmp_path / "seen"
+    repository = with_hooks(
+        work,
+        {
+            "pre-commit": f"git -c core.quotePath=false diff --cached --name-only > {seen}",
+            "commit-msg": "echo 'Reviewed-by: 王小明' >> \"$1\"",
+            "post-commit": "exit 1",
+        },
+    )
+    work.write(OURS, NEW)
+    assert repository.commit({OURS: NEW.encode()}, MESSAGE)
+    assert seen.read_text().split() == [OURS]
+    assert repository.log(limit=1)[0].trailers["Reviewed-by"] == "王小明"
+    assert work.files() == [OURS]
+    assert work.beside() == before
+
+
+REFUSALS = {
+    "failing": ({"pre-commit": "echo '格式不对' >&2; exit 1"}, 'the hook "pre-commit" refused: 格式不对'),
+    "silent": ({"commit-msg": "exit 3"}, 'the hook "commit-msg" refused: it gave no reason'),
+    "hanging": ({"pre-commit": "sleep 100"}, 'the hook "pre-commit" refused: it took longer than 0.3 seconds'),
+    "meddling": ({"pre-commit": "git add -A"}, 'the hook "pre-commit" refused: it changed what would be committed'),
+}
+
+
+@pytest.mark.parametrize("what", REFUSALS)
+def test_a_hook_that_refuses_defers_the_commit_and_nothing_else_changes(work: Work, what: str) -> None:
+    hooks, reason = REFUSALS[what]
+    g49(work)
+    repository = with_hooks(work, hooks, 0.3 if what == "hanging" else 20.0)
+    work.write(OURS, NEW)
+    before, head = work.beside(), work.git("rev-parse", "HEAD")
+    with pytest.raises(Deferred) as caught:
+        repository.commit({OURS: NEW.encode()}, MESSAGE)
+    assert caught.value.reason == reason
+    assert caught.value.hooked
+    assert (work.beside(), work.git("rev-parse", "HEAD")) == (before, head)
+    assert work.read(OURS) == NEW.encode()
+    repository.hooks = False
+    assert repository.commit(caught.value.blobs, MESSAGE)
+    assert work.files() == [OURS]
+
+
+@pytest.mark.parametrize("works", [True, False])
+def test_commits_are_signed_where_git_signs_and_hooks_are_on(work: Work, works: bool) -> None:
+    program = work.git_dir() / "signer"
+    signed = "-----BEGIN PGP SIGNATURE-----\\n\\nx\\n-----END PGP SIGNATURE-----"
+    good = f"cat > /dev/null; printf '%b\\n' '{signed}'; printf '[GNUPG:] BEGIN\\n[GNUPG:] SIG_CREATED x\\n' >&2"
+    program.write_text(f"#!/bin/sh\n{good if works else 'exec sleep 100'}\n")
+    program.chmod(0o755)
+    work.git("config", "commit.gpgSign", "true")
+    work.git("config", "gpg.program", str(program))
+    repository = with_hooks(work, {}, 10 if works else 0.3)
+    work.write(OURS, NEW)
+    if works:
+        sha = repository.commit({OURS: NEW.encode()}, MESSAGE)
+        assert sha is not None
+        assert "\ngpgsig -----BEGIN PGP SIGNATURE-----" in work.git("cat-file", "commit", sha)
+        return
+    with pytest.raises(Deferred, match=r"could not be signed: signing took longer than 0\.3 seconds"):
+        repository.commit({OURS: NEW.encode()}, MESSAGE)
+    assert not list(work.git_dir().glob("*.lock"))
+
+
+# Further situations in which a commit goes through.
+
+
+def long_names(work: Work) -> None:
+    work.write("memory/" + "长" * 70 + "/" + "n" * 240 + ".md", "x\n")
+
+
+def attributes(work: Work) -> None:
+    work.git("config", "filter.lfs.clean", "sed s/^/pointer:/")
+    work.git("config", "filter.lfs.smudge", "sed s/^pointer://")
+    work.write(".gitattributes", "*.bin filter=lfs diff=lfs merge=lfs -text\n*.py text eol=crlf\n")
+    work.git("add", ".gitattributes")
+
+
+def ignored_neighbours(work: Work) -> None:
+    work.write(".gitignore", "*.log\n/build/\n")
+    work.write("build/out.log", "x\n")
+
+
+def grafted_commit_graph(work: Work) -> None:
+    work.git("commit-graph", "write", "--reachable")
+    work.git("config", "core.fsmonitor", "true")
+    work.git("config", "index.threads", "true")
+
+
+def separate_git_dir(work: Work) -> None:
+    work.git("init", "--quiet", "--separate-git-dir", str(work.root.parent / "elsewhere.git"))
+    assert (work.root / ".git").is_file()
+
+
+def linked_git_dir(work: Work) -> None:
+    (work.root / ".git").rename(work.root.parent / "moved.git")
+    (work.root / ".git").symlink_to(work.root.parent / "moved.git")
+
+
+def index_version_4(work: Work) -> None:
+    work.git("update-index", "--index-version", "4")
+
+
+MORE = [
+    long_names,
+    attributes,
+    ignored_neighbours,
+    grafted_commit_graph,
+    separate_git_dir,
+    linked_git_dir,
+    index_version_4,
+]
+
+
+@pytest.mark.parametrize("prepare", MORE, ids=lambda prepare: prepare.__name__)
+def test_in_further_situations_a_commit_holds_our_file_alone(work: Work, prepare: Callable[[Work], None]) -> None:
+    prepare(work)
+    g49(work)
+    before = work.beside()
+    assert work.commit()
+    assert work.files() == [OURS]
+    assert work.git("cat-file", "blob", f"HEAD:{OURS}") == NEW
+    assert work.beside() == before
+
+
+def test_a_reftable_repository_works_where_git_knows_it(tmp_path: Path) -> None:
+    probe = subprocess.run(
+        ["git", "init", "-q", "--ref-format=reftable", str(tmp_path / "probe")], capture_output=True, check=False
+    )
+    if probe.returncode:
+        pytest.skip("this git has no reftable")
+    work = begin(tmp_path / "work", "--ref-format=reftable")
+    assert work.commit()
+    assert work.files() == [OURS]
+
+
+def test_an_ignored_workspace_is_written_and_says_that_git_ignores_it(work: Work) -> None:
+    work.write(".gitignore", "channels/\n")
+    work.git("rm", "-r", "--quiet", "--cached", "channels")
+    work.git("commit", "--quiet", "-m", "not ours")
+    before = work.beside()
+    with pytest.raises(Refused, match="git ignores it"):
+        work.open().commit({OURS: NEW.encode()}, MESSAGE)
+    assert work.beside() == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="nothing is read-only for this user")
+def test_a_read_only_git_folder_defers_with_its_reason(work: Work) -> None:
+    work.write(OURS, NEW)
+    code = (
+        "import sys; from pipimem.git import Deferred, Repository\n"
+        f"try: Repository.open('.').commit({{{OURS!r}: b'x'}}, 'm', wait=0)\n"
+        "except Deferred as d: print(d.reason)"
+    )
+    for folder, _, _ in os.walk(work.root / ".git"):
+        Path(folder).chmod(0o555)
+    drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner", "--inh-caps=-all"]
+    command = [*(drop if os.geteuid() == 0 else []), sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=work.root, capture_output=True, text=True, check=False, env=dict(os.environ))
+    for folder, _, _ in os.walk(work.root / ".git"):
+        Path(folder).chmod(0o755)
+    assert "ermission" in done.stdout, done.stderr
+    assert work.git("log", "--format=%s") == "begin\n"
+
+
+# Loose objects.
+
+
+def test_loose_objects_are_packed_when_there_are_many_and_only_in_the_own_repository(work: Work) -> None:
+    assert not work.open().packed(60)
+    folder = work.git_dir() / "objects" / "17"
+    blobs = [f"{n}".encode() for n in range(9000)]
+    names = "\n".join(f"blob\nmark :{n}\ndata {len(b)}\n{b.decode()}" for n, b in enumerate(blobs, 1))
+    work.git("-c", "fastimport.unpackLimit=100000", "fast-import", "--quiet", data=(names + "\n").encode())
+    assert len(list(folder.iterdir())) > 20
+    outer = Repository.open(str(work.root / "channels"), outer_ok=True)
+    assert not outer.packed(60)
+    before = work.beside()
+    work.git("config", "gc.pruneExpire", "now")
+    before["config"] = (work.git_dir() / "config").read_bytes()
+    assert work.open().packed(60)
+    assert not folder.exists() or len(list(folder.iterdir())) < 5
+    assert work.beside() == before
+    assert work.commit()
+    work.git("fsck", "--strict")

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pipimem
-from pipimem.errors import Refused
+from pipimem.errors import Refused, Usage
 from pipimem.history import cut_off, take_back
 from pipimem.memory import Memory
 
@@ -269,3 +269,53 @@ def test_blame_stays_right_under_random_edits_and_undoing_all_restores_every_byt
     assert edits.wrong() == []
     assert undo_everything(edits, 6) == (6, 0, True)
     edits.memory.close()
+
+
+def hooks_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, script: str) -> Path:
+    """The user's own config asks for hooks, and the repository has a pre-commit hook."""
+    own = tmp_path / "own.toml"
+    own.write_text("[git]\nhooks = true\nhook_limit = 5\n", encoding="utf-8")
+    monkeypatch.setenv("PIPIMEM_CONFIG", str(own))
+    hook = root / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\necho x >> '{tmp_path}/ran'\n{script}\n", encoding="utf-8")
+    hook.chmod(0o755)
+    return hook
+
+
+def test_a_failing_hook_never_blocks_a_write_and_status_says_why(
+    make: Callable[..., Memory], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make({"channels/ops/MEMORY.md": "# M\n\n- 甲\n"}, git=True)
+    hook = hooks_on(tmp_path, monkeypatch, root, "echo 'lint: line 3 is too long' >&2; exit 1")
+    memory = Memory(str(root))
+    first = memory.add("乙", "ops")
+    assert "乙" in (root / "channels/ops/MEMORY.md").read_text(encoding="utf-8")
+    assert first.commit == ""
+    assert 'the hook "pre-commit" refused: lint: line 3 is too long' in first.deferred
+    memory.add("丙", "ops")
+    assert len((tmp_path / "ran").read_text().split()) == 1  # not asked again within a minute
+    state = memory.status()
+    assert state["pending_commits"] == 3  # the person's own text first
+    assert state["pending_because"] == 'the hook "pre-commit" refused: lint: line 3 is too long'
+    hook.write_text("#!/bin/sh\nexit 0\n")
+    assert memory.commit_waiting() == ""
+    assert memory.pending() == []
+    assert [c.subject for c in memory.log()] == [
+        "ops: remember “丙”", "ops: remember “乙”", "edit channels/ops/MEMORY.md",
+    ]  # fmt: skip
+    assert memory.log()[-1].author == "Ines Vale <ines@larkfield.example>"
+    memory.close()
+
+
+def test_a_workspace_cannot_turn_hooks_on_and_without_them_none_runs(
+    make: Callable[..., Memory], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = make({"channels/ops/MEMORY.md": "# M\n"}, git=True)
+    hooks_on(tmp_path, monkeypatch, root, "exit 1")
+    monkeypatch.delenv("PIPIMEM_CONFIG")
+    assert memory.add("甲", "ops").commit
+    assert not (tmp_path / "ran").exists()
+    (root / "pipimem.toml").write_text("[git]\nhooks = true\n")
+    with pytest.raises(Usage, match="may only be set in the user's own config"):
+        Memory(str(root))
