@@ -191,6 +191,26 @@ def _read(path: str, *, own: bool) -> dict[str, Any]:
         return {}
     except OSError as error:
         raise Unreadable(f"The settings '{path}' cannot be read: {error.strerror}.", "Check the file.") from None
+    return stated_in(data, path, own=own)
+
+
+def stated(path: str, *, own: bool) -> dict[str, Any]:
+    """What one settings file says, by name; `own` for the user's. Raises as `load` does."""
+    return _read(path, own=own)
+
+
+def checked(name: str, value: Any, where: str) -> Any:
+    """`value` as the setting wants it. Raises `Usage` where it is none of its values."""
+    return _checked(name, value, where)
+
+
+def from_text(key: Key, raw: str) -> Any:
+    """A value typed as text, in the type of the setting where it can be read so."""
+    return _from_text(key, raw)
+
+
+def stated_in(data: bytes, path: str, *, own: bool) -> dict[str, Any]:
+    """What the text of a settings file says. Raises as `load` does."""
     import tomllib
 
     try:

@@ -392,6 +392,12 @@ class Memory(Opened):
 
         return contradictions.resolve(self, ref)
 
+    def migrate(self, *, dry_run: bool = False) -> Applied:
+        """Brings files to the current format, in one commit that can be undone. Raises `Refused` for a newer one."""
+        from pipimem import migrating
+
+        return migrating.migrate(self, dry_run=dry_run)
+
     # Notes
 
     def note(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pipimem.recall import Recall
     from pipimem.recall.context import Context
     from pipimem.references import Shown
+    from pipimem.settings import Setting
     from pipimem.skills import Skill
     from pipimem.standing import Standing
     from pipimem.update.plan import Applied, Op, Outcome, Plan
@@ -223,6 +224,24 @@ def proposal_text(proposal: Proposal) -> str:
     parts += [f"would write: {proposal.text}", f"why: {proposal.why}", f"evidence: {proposal.evidence}"]
     parts += [f"ticked: {proposal.answer}"] if proposal.answer else []
     return "\n".join(parts) + "\n"
+
+
+def setting_json(setting: Setting) -> dict[str, Any]:
+    """A setting as `config --json` gives it."""
+    return {"name": setting.name, "value": setting.value, "from": setting.origin, "default": setting.key.default,
+            "own": setting.key.own, "doc": setting.key.doc}  # fmt: skip
+
+
+def settings_text(settings: Sequence[Setting], *, alone: bool) -> str:
+    """Settings for a person: name, value and where it is from; of one alone its value only."""
+    import json
+
+    def shown(value: Any) -> str:
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+    if alone:
+        return f"{shown(settings[0].value)}\n"
+    return table([(s.name, shown(s.value) or '""', s.origin if s.origin != "default" else "") for s in settings])
 
 
 def forgotten_json(done: Forgotten, *, dry_run: bool) -> dict[str, Any]:

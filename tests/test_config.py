@@ -115,7 +115,7 @@ def test_a_wrong_word_in_the_environment_is_wrong_usage(
 
 
 @pytest.mark.parametrize(
-    "text", ["[recall]\nbugdet = 3\n", "[recal]\nbudget = 300\n", "budget = 300\n", "[git]\nhooks = true\n"]
+    "text", ["[recall]\nbugdet = 3\n", "[recal]\nbudget = 300\n", "budget = 300\n", "[git]\ncolour = true\n"]
 )
 def test_an_unknown_key_is_refused_with_the_known_ones(root: Path, text: str) -> None:
     write(root, {"pipimem.toml": text})

@@ -232,6 +232,9 @@ COMMANDS = {
     "status": Command("keeping", "what is there, what is off, and why"),
     "doctor": Command("keeping", "try every leg for real; --fix mends what can be derived"),
     "check": Command("keeping", "what is wrong with the files, line by line; for CI and pre-commit"),
+    "config": Command("settings", "settings: list, get, set, unset; comments in the file stay"),
+    "export": Command("settings", "everything in one stream, as Markdown or JSON lines"),
+    "migrate": Command("settings", "bring files to the current format; the diff first"),
     "watch": Command("updating", "keep the index fresh until stopped; events as JSON lines"),
     "eval": Command("keeping", "retrieval quality on judged queries"),
 }

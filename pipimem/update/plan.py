@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pipimem.text import clip, one_line, plural
 from pipimem.workspace import Change
 
+MIGRATED = "in the current format"
+
 
 @dataclass(frozen=True, slots=True)
 class Op:
@@ -118,6 +120,8 @@ def subject(plan: Plan, ops: list[Op]) -> str:
         return clip(one_line(f"{where}reject “{answered[0].text}”"), 72)
     if answered:
         return clip(f"accept: {subject(plan, [op for op in ops if op not in answered])}", 72)
+    if ops and all(op.reason == MIGRATED for op in ops):
+        return f"bring {plural(len(ops), 'file')} to the current format"
     if forgotten or not ops:
         return f"{where}forget {'an entry' if [op.op for op in ops] == ['forget'] else plural(forgotten, 'thing')}"
     if len(ops) == 1 and ops[0].op == "block" and "/memory/" in f"/{ops[0].path}":
