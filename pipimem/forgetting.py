@@ -329,13 +329,28 @@ def _traces(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[st
 
 
 def _runs(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str, int]]:
-    """Run records hold ids, sources and reasons, and a reason may quote."""
+    """Run records hold ids and sources, and a reason may quote. What was forgotten stays on record as forgotten."""
     path = memory.workspace.private("state", "runs.jsonl")
     lines = (read_private(path) or b"").splitlines(keepends=True)
-    kept = [line for line in lines if not meant.record(decode(line))]
-    if len(kept) < len(lines) and not dry_run:
+    kept = [_without(line, meant) for line in lines]
+    if kept != lines and not dry_run:
         write_private(path, b"".join(kept))
-    yield "run records", len(lines) - len(kept)
+    yield "run records", sum(new != old for new, old in zip(kept, lines, strict=True))
+
+
+def _without(line: bytes, meant: Meant) -> bytes:
+    """A run's record without what it says of the things forgotten; nothing of one that says their text."""
+    import json
+
+    try:
+        row = json.loads(line)
+        applied = list(row.get("applied", ()))
+        left = [op for op in applied if op["op"] == "forget" or op["id"] not in meant.refs]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return b"" if meant.record(decode(line)) else line
+    if meant.says(decode(line)) or meant.rests(str(row.get("source", ""))):
+        return b""
+    return encode(json.dumps({**row, "applied": left}, ensure_ascii=False) + "\n") if left != applied else line
 
 
 def _index(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str, int]]:
