@@ -157,7 +157,7 @@ class Briefing:
         except ValueError:
             sure = False
         safe = not safety.verdict(entry.text, config["safety.patterns"], config["safety.allow"])
-        return sure and safe and not facts.get("conflicts") and all(day >= self._today for day in ends)
+        return sure and safe and all(day >= self._today for day in ends)
 
     def _whole(self) -> Iterator[Part]:
         """Every memory file of the scope, for mode `full`, within its tokens; a file with unsafe text stays out."""

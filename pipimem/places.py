@@ -19,6 +19,7 @@ EVIDENCE = re.compile(r"Evidence: ([a-z][a-z0-9_-]*:[^\s,]+)")
 LABEL = re.compile(r"\A(?:Task|Evidence|[a-z]+(?:-[a-z]+)*): ")
 SENTENCE_END = re.compile(r"(?<=[。！？；])|(?<=[.!?])(?=\s)")
 DATED_TITLE = re.compile(r"\A(\d{4}-\d\d-\d\d)\s+\S")
+MACHINES = ("updater", "tool")
 PROSE = ("paragraph_open",)
 MADE = re.compile(r"\d{4}-\d\d-\d\d (?:– \d{4}-\d\d-\d\d|Moved out of memory|移出记忆)")
 """Titles of the blocks in which `fold` and `condense` keep what they moved."""
@@ -73,12 +74,12 @@ def places(path: str, channel: str, layer: str, data: bytes) -> list[Place]:
                 if has_entries and start in ids:
                     found.append(_entry(path, channel, *ids[start]))
                     continue
-                text = markdown.split_comment(_plain(parsed, start, end, item=bool(block.items)))[0]
+                text, identity, facts = markdown.split_comment(_plain(parsed, start, end, item=bool(block.items)))
                 what = "item" if block.items else "text"
                 found.append(
                     Place(
-                        path, channel, what, line, start, end, text, _id(parsed, start, end), source, own,
-                        sentences=block.kind in PROSE,
+                        path, channel, what, line, start, end, text, identity, facts.get("src", "") or source,
+                        own or facts.get("by", "") in MACHINES, sentences=block.kind in PROSE,
                     )
                 )  # fmt: skip
     return found
@@ -92,7 +93,7 @@ def _entry(path: str, channel: str, identity: str, entry: markdown.Entry) -> Pla
     source, by = entry.facts.get("src", ""), entry.facts.get("by", "")
     return Place(
         path, channel, "entry", entry.line, entry.start, entry.end, entry.text, identity, source,
-        bool(entry.id) and by in ("updater", "tool"),
+        bool(entry.id) and by in MACHINES,
     )  # fmt: skip
 
 
@@ -112,10 +113,6 @@ def _evidence(parsed: markdown.Parsed, section: markdown.Section) -> str:
 def _plain(parsed: markdown.Parsed, start: int, end: int, *, item: bool) -> str:
     text = decode(parsed.data[start:end])
     return re.sub(r"\A\s*(?:[-*+]|\d{1,9}[.)])[ \t]*", "", text).strip() if item else text.strip()
-
-
-def _id(parsed: markdown.Parsed, start: int, end: int) -> str:
-    return markdown.split_comment(decode(parsed.data[start:end]))[1]
 
 
 def at(found: Sequence[Place], line: int, path: str) -> Place:

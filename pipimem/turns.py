@@ -174,7 +174,7 @@ class Turns:
             rows = self._rows()
             gone = {row["n"] for row in rows if row.get("role") and self._is(row, meant)}
             if not dry_run and (gone or len(rows) < len((read_private(self._path) or b"").splitlines())):
-                kept = [
+                kept: list[dict[str, Any]] = [
                     {key: row[key] for key in ("n", "turn", "ref") if key in row} if row["n"] in gone else row
                     for row in rows
                 ]

@@ -272,3 +272,33 @@ def test_the_command_shows_first_and_says_what_git_keeps(make: Make, root: Path)
     assert run("-w", root, "forget").code == 2
     assert run("-w", root, "forget", "--match", "ferret").code == 1
     assert run("-w", root, "forget", "m-00000001", "--match", "x").code == 2
+
+
+# The ways to take it out of git's history, as docs/operations.md gives them
+
+
+def purge_steps(needle: str) -> list[str]:
+    """The shell fences of the page that hold `needle`, as they stand there."""
+    page = (Path(__file__).parents[1] / "docs" / "operations.md").read_text(encoding="utf-8")
+    return [part.partition("```")[0] for part in page.split("```sh\n")[1:] if needle in part.partition("```")[0]]
+
+
+@pytest.mark.parametrize("way", ["git filter-repo", "rm -rf .git"])
+def test_the_steps_that_purge_git_do_so_and_pipimem_goes_on(make: Make, root: Path, way: str) -> None:
+    have = subprocess.run(["git", "filter-repo", "--version"], capture_output=True, check=False)
+    if way == "git filter-repo" and have.returncode:
+        pytest.skip("git filter-repo is not installed")
+    memory = make({f"{OPS}/MEMORY.md": "# M\n\n- first\n"}, git=True)
+    memory.add("The door code is kumquat", "ops")
+    kept = memory.add("还有别的", "ops")
+    assert memory.forget(match="kumquat").in_git
+    assert "kumquat" in everything_in_git(root)
+    (steps,) = purge_steps(way)
+    subprocess.run(["sh", "-euc", steps], cwd=root, check=True, capture_output=True)
+    assert "kumquat" not in everything_in_git(root)
+    assert not (root.parent / "words.txt").exists()
+    assert "还有别的" in git(root, "show", f"HEAD:{OPS}/MEMORY.md")
+    memory.add("goes on", "ops")
+    assert git(root, "fsck", "--strict") == ""
+    if way == "git filter-repo":
+        assert memory.undo(kept.run).changes
