@@ -6,7 +6,7 @@ A model, the offline rules and a person's command all end in a plan; merge.py is
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pipimem.text import clip, one_line, plural
@@ -106,37 +106,83 @@ def new_run(stamp: str) -> str:
     return f"r-{stamp[:10].replace('-', '')}-{os.urandom(3).hex()}"
 
 
+WIDTH = 72
+NAMES = {
+    "add": "remember", "note": "note", "section": "rewrite", "supersede": "correct", "invalidate": "retire",
+    "forget": "forget", "block": "log", "proposal": "propose", "file": "write", "remove": "remove",
+    "append": "archive", "mark": "retire", "cut": "forget",
+}  # fmt: skip
+COMMANDS = {"pinned": "pin", "promoted": "share"}
+
+
 def subject(plan: Plan, ops: list[Op]) -> str:
-    """The first line of the commit: what changed in which channel, 72 characters at most."""
+    """The first line of the commit: what changed in which channel, 72 characters at most, as a person would say it."""
     where = f"{plan.channel}: " if plan.channel else ""
-    names = {
-        "add": "remember", "note": "note", "section": "rewrite", "supersede": "correct", "invalidate": "retire",
-        "forget": "forget", "block": "log", "proposal": "propose", "file": "write", "remove": "remove",
-        "append": "archive", "mark": "retire", "cut": "forget",
-    }  # fmt: skip
     answered = [op for op in ops if op.op == "remove" and op.reason in ("accepted", "rejected")]
-    forgotten = sum(int(op.target.split()[0]) if op.op == "cut" else op.op == "forget" for op in ops)
     if answered and len(answered) == len(ops):
-        return clip(one_line(f"{where}reject “{answered[0].text}”"), 72)
+        return clip(one_line(f"{where}reject “{answered[0].text}”"), WIDTH)
     if answered:
-        return clip(f"accept: {subject(plan, [op for op in ops if op not in answered])}", 72)
-    if ops and all(op.reason == MIGRATED for op in ops):
-        return f"bring {plural(len(ops), 'file')} to the current format"
+        return clip(f"accept: {subject(plan, [op for op in ops if op not in answered])}", WIDTH)
+    said = _kind(ops) or _job(plan, ops) or (_one(ops[0]) if len(ops) == 1 else "") or _learned(ops, WIDTH - len(where))
+    return clip(one_line(where + (said or _counted(ops))), WIDTH)
+
+
+def _kind(ops: Sequence[Op]) -> str:
+    """Of operations that are all of one kind by their nature."""
+    forgotten = sum(int(op.target.split()[0]) if op.op == "cut" else op.op == "forget" for op in ops)
     if forgotten or not ops:
-        return f"{where}forget {'an entry' if [op.op for op in ops] == ['forget'] else plural(forgotten, 'thing')}"
-    if len(ops) == 1 and ops[0].op == "block" and "/memory/" in f"/{ops[0].path}":
-        return clip(one_line(f"{where}note “{ops[0].text}”"), 72)
-    if len(ops) == 1 and ops[0].op in ("file", "remove"):
-        return clip(f"{where}{names[ops[0].op]} {ops[0].path}", 72)
-    if ops and all(op.op == "mark" for op in ops):
+        return f"forget {'an entry' if [op.op for op in ops] == ['forget'] else plural(forgotten, 'thing')}"
+    if all(op.reason == MIGRATED for op in ops):
+        return f"bring {plural(len(ops), 'file')} to the current format"
+    if all(op.op == "mark" for op in ops):
         kept = [op for op in ops if not op.facts.get("until")]
-        return clip(one_line(f"{where}{'settle: keep' if kept else 'retire'} “{(kept or ops)[0].text}”"), 72)
-    if len(ops) == 1 and ops[0].op in ("add", "note", "supersede"):
-        return clip(one_line(f"{where}{names[ops[0].op]} “{ops[0].text}”"), 72)
+        return f"{'settle: keep' if kept else 'retire'} “{(kept or ops)[0].text}”"
+    if ops[0].reason in COMMANDS:
+        return f"{COMMANDS[ops[0].reason]} “{ops[0].text}”"
+    return "unpin an instruction" if ops[0].reason == "unpinned" else ""
+
+
+def _one(op: Op) -> str:
+    if op.op == "block" and "/memory/" in f"/{op.path}":
+        return f"note “{op.text}”"
+    if op.op in ("file", "remove"):
+        return f"{NAMES[op.op]} {op.path}"
+    return f"{NAMES[op.op]} “{op.text}”" if op.op in ("add", "note", "supersede") else ""
+
+
+def _job(plan: Plan, ops: Sequence[Op]) -> str:
+    """Of the jobs that make files shorter or move things between them."""
+    if plan.source in ("condense", "fold"):
+        count = next((op.reason.partition(": ")[2] for op in ops if op.op == "file"), "")
+        return (
+            f"{plan.source} the {'memory' if plan.source == 'condense' else 'history'}{f', {count}' if count else ''}"
+        )
+    if plan.source == "promote" and not any(op.op == "add" for op in ops):
+        gone = sum(op.op == "invalidate" for op in ops)
+        return f"archive {plural(gone, 'item')} of the session" if gone else ""
+    return ""
+
+
+def _learned(ops: Sequence[Op], width: int) -> str:
+    """Of what a conversation gave: its first thing in its own words, how many more, what waits for a person."""
+    adds = [op for op in ops if op.op in ("add", "supersede")]
+    held = sum(op.op == "proposal" for op in ops)
+    waits = f", {held} to review" if held else ""
+    if adds:
+        more = (f" and {len(adds) - 1} more" if len(adds) > 1 else "") + waits
+        room = max(12, width - len(f"remember “”{more}"))
+        return f"{NAMES[adds[0].op]} “{clip(one_line(adds[0].text), room)}”{more}"
+    if held == len(ops):
+        return f"{plural(held, 'proposal')} to review"
+    rest = [op for op in ops if op.op != "proposal"]
+    return f"bring the session up to date{waits}" if all(op.path.endswith("SESSION.md") for op in rest) else ""
+
+
+def _counted(ops: Sequence[Op]) -> str:
     counts: dict[str, int] = {}
     for op in ops:
-        counts[names[op.op]] = counts.get(names[op.op], 0) + 1
-    return clip(where + ", ".join(f"{name} {n}" for name, n in counts.items()), 72)
+        counts[NAMES[op.op]] = counts.get(NAMES[op.op], 0) + 1
+    return ", ".join(f"{name} {n}" for name, n in counts.items())
 
 
 def message(plan: Plan, ops: list[Op]) -> str:
