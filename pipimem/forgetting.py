@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipimem import contradictions, references, traces
@@ -41,19 +41,28 @@ LOOKED_AT = 256 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """What is to be forgotten, for every store: ids, sources, and what the texts say. Pure questions only."""
+    """What is to be forgotten, for every store: ids, sources, and what the texts say. Pure questions only.
+
+    A `channel` says that nothing of another channel is meant.
+    """
 
     refs: frozenset[str]
     sources: frozenset[str]
     texts: tuple[str, ...]
     match: str = ""
+    channel: str | None = None
 
     def says(self, text: str) -> bool:
         """Whether a text holds what is forgotten: the match a person gave, or one of the texts (a short one: alone)."""
         if self.match and self.match in fold(one_line(text)):
             return True
-        said = plain(text)
-        return any(own == said or (len(own) >= TELLING and own in said) for own in map(plain, self.texts) if own)
+        said, clipped = plain(text), text.rstrip().endswith("…")
+        for own in filter(None, map(plain, self.texts)):
+            if own == said or (len(own) >= TELLING and own in said):
+                return True
+            if clipped and len(said) >= TELLING and own.startswith(said):
+                return True  # a title or line that was cut short
+        return False
 
     def rests(self, source: str) -> bool:
         """Whether a message or conversation is one of those named, or a message of one."""
@@ -63,6 +72,10 @@ class Meant:
         """Whether a line of pipimem's own records names or says any of it."""
         named = (*self.refs, *(s for s in self.sources if s))
         return any(re.search(re.escape(name) + r"(?![\w.-])", line) for name in named) or self.says(line)
+
+    def within(self, channel: str) -> bool:
+        """Whether what a channel keeps may be meant at all."""
+        return self.channel is None or channel == self.channel
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +93,6 @@ class Forgotten:
     still: tuple[str, ...] = ()
     proof: str = ""
     in_git: bool = False
-    plan: Plan | None = field(default=None, repr=False)
 
 
 def matching(memory: Opened, text: str, channel: str | None = None) -> list[Hit]:
@@ -107,11 +119,13 @@ def forget(
     documents = Documents(memory)
     named = _named(memory, documents, refs, source, match, channel)
     meant = _meant(memory, named, source, match)
+    if match and channel is not None:
+        meant = replace(meant, channel=memory.workspace.channel(channel).id)
     if match and not everything:
-        _refuse_several([p for p in named if not p.own], match)
+        _refuse_several(named, match)
     if source and not named and not any(count for _, count in _swept(memory, meant, dry_run=True)):
         raise NotFound(f"Nothing rests on '{printable(source)}'.", "An entry's comment says its source: src=….")
-    gone, left = _parted(documents, named, meant, channel if match else None)
+    gone, left = _parted(documents, named, meant)
     if answering:
         gone = [p for p in gone if p.path != answering]
     plan = _plan(memory, documents, gone)
@@ -122,7 +136,7 @@ def forget(
     if dry_run:
         records = tuple(_told(_swept(memory, meant, dry_run=True)))
         changes = tuple(memory.preview(plan)) if plan.ops else ()
-        return Forgotten(Applied(plan, changes), tuple(gone), records, tuple(map(str, left)), plan=plan)
+        return Forgotten(Applied(plan, changes), tuple(gone), records, tuple(map(str, left)))
     return _done(memory, plan, gone, left, meant)
 
 
@@ -137,7 +151,7 @@ def _done(memory: Opened, plan: Plan, gone: list[Place], left: list[Place], mean
     looked = f"search, the archive and {plural(_files(memory), 'file')}"
     proof = "" if found else f"Looked for it again in {looked}: it is gone."
     still = tuple(dict.fromkeys([*found, *(f"the git object {blob[:10]}" for blob in kept)]))
-    return Forgotten(applied, tuple(gone), tuple(records), still, proof, in_git, plan)
+    return Forgotten(applied, tuple(gone), tuple(records), still, proof, in_git)
 
 
 class Documents:
@@ -180,7 +194,8 @@ class Documents:
         """The pieces for which `test` holds of the text, by path and line; paragraphs by their sentences."""
         for path in sorted({*self.layers, *self._proposals}):
             own = self.layers.get(path, ("", ""))[0] if path in self.layers else self._proposals[path].channel
-            if (channel is not None and own != channel) or not test(decode(self.data(path))):
+            text = decode(self.data(path))
+            if (channel is not None and own != channel) or not (test(text) or "…" in text):
                 continue
             for place in self.places(path):
                 if test(place.said):
@@ -236,12 +251,17 @@ def _place(memory: Opened, documents: Documents, ref: str) -> Place:
     return next(p for p in documents.places(hit.path) if p.what == "entry" and p.ref == hit.ref)
 
 
-def _refuse_several(mine: list[Place], match: str) -> None:
-    if len(mine) > 1:
-        listed = "; ".join(f"{p.ref + ' ' if p.ref else ''}{p} ({p.what})" for p in mine[:10])
-        more = f" and {len(mine) - 10} more" if len(mine) > 10 else ""
+def _refuse_several(named: list[Place], match: str) -> None:
+    """`Usage` with the list, where a match fits more than one thing: copies that pipimem made of one do not count."""
+    mine = [p for p in named if p.what == "entry" or not p.own]
+    base = mine or [min(named, key=lambda p: len(p.said))]
+    copies = Meant(frozenset(), frozenset(), tuple(p.said for p in base))
+    found = base + [p for p in named if p not in base and not copies.says(p.said)]
+    if len(found) > 1:
+        listed = "; ".join(f"{p.ref + ' ' if p.ref else ''}{p} ({p.what})" for p in found[:10])
+        more = f" and {len(found) - 10} more" if len(found) > 10 else ""
         raise Usage(
-            f"{len(mine)} things people wrote hold '{printable(match)}': {listed}{more}.",
+            f"{len(found)} things hold '{printable(match)}': {listed}{more}.",
             "Give one of these, or --everything for all of them.",
         )
 
@@ -256,9 +276,7 @@ def _meant(memory: Opened, named: Sequence[Place], source: str, match: str) -> M
     return Meant(frozenset(refs), frozenset(sources), tuple(texts), fold(one_line(match)) if match else "")
 
 
-def _parted(
-    documents: Documents, named: list[Place], meant: Meant, channel: str | None
-) -> tuple[list[Place], list[Place]]:
+def _parted(documents: Documents, named: list[Place], meant: Meant) -> tuple[list[Place], list[Place]]:
     """What goes: what was named and what pipimem made of it; and what stays for a person to look at."""
     spans = {(p.path, p.start, p.end) for p in named}
     gone, left = list(named), list[Place]()
@@ -318,7 +336,7 @@ def _stones(memory: Opened, gone: Sequence[Place], meant: Meant) -> Iterator[str
 
 
 def _turns(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str, int]]:
-    for channel in memory.channels():
+    for channel in (c for c in memory.channels() if meant.within(c.id)):
         turns = Turns(memory.workspace, channel.id)
         count = turns.forget(lambda text, ref: meant.rests(ref) or meant.says(text), dry_run=dry_run)
         yield f"recorded messages of {channel.id}", count

@@ -161,6 +161,28 @@ def test_a_match_takes_one_thing_a_person_wrote_and_lists_several(make: Make, ro
     assert left(root, "otter", "pelican") == []
 
 
+def test_a_match_that_fits_several_machine_entries_is_answered_with_the_list(make: Make, root: Path) -> None:
+    text = "".join(f"- the newt pump {n} is {c} <!-- m-0000000{n} by=updater -->\n" for n, c in enumerate("abc"))
+    memory = make({f"{OPS}/MEMORY.md": text, "channels/dm/MEMORY.md": "- newt pump, elsewhere\n"})
+    with pytest.raises(Usage, match="3 things hold 'newt pump': m-00000000 "):
+        memory.forget(match="newt pump", channel="ops")
+    assert (root / OPS / "MEMORY.md").read_text(encoding="utf-8") == text
+    memory.turn("dm", [{"role": "user", "content": "the newt pump again"}])
+    memory.forget(match="newt pump", channel="ops", everything=True)
+    still = [name for name in left(root, "newt pump") if "/cache/" not in name]  # the index has the other channel's
+    assert sorted(still) == [".pipimem/state/turns/dm.jsonl", "channels/dm/MEMORY.md"]
+
+
+def test_a_title_that_was_cut_short_goes_along(make: Make, root: Path) -> None:
+    fact = "The emergency stop of the third kiln is the red handle left of the second door, not the yellow one"
+    title = fact[:57].rstrip() + "…"
+    history = f"# H\n\n## 2026-03-02 {title}\n\n- Task: x\n- fact: {fact}\n- decision: other\n- Evidence: jsonl:x, 3 messages\n"
+    memory = make({f"{OPS}/MEMORY.md": f"- {fact} <!-- m-0000000a by=updater -->\n", f"{OPS}/HISTORY.md": history})
+    memory.forget("m-0000000a")
+    assert left(root, "emergency stop") == []
+    assert "## 2026-03-02\n\n- Task: x\n- decision: other\n" in (root / OPS / "HISTORY.md").read_text(encoding="utf-8")
+
+
 def test_everything_a_match_finds_goes_when_that_is_said(make: Make, root: Path) -> None:
     memory = make({"memory/depot.md": NOTES, "MEMORY.md": "- The otter valve costs ninety\n"}, git=True)
     done = memory.forget(match="otter valve", everything=True)

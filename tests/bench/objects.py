@@ -17,6 +17,8 @@ from pathlib import Path
 
 from pipimem.git import Repository
 
+NAME = "channels/ops/MEMORY.md"
+
 
 def counted(root: str) -> dict[str, str]:
     """What `git count-objects -v` says."""
@@ -31,11 +33,12 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as root:
         repository = Repository.init(root)
+        Path(root, NAME).parent.mkdir(parents=True)
         text, began = "# Memory\n", time.monotonic()
         for number in range(options.commits):
             text += f"- fact {number} 事实\n"
-            Path(root, "MEMORY.md").write_text(text, encoding="utf-8")
-            repository.commit({"MEMORY.md": text.encode()}, f"remember {number}\n")
+            Path(root, NAME).write_text(text, encoding="utf-8")
+            repository.commit({NAME: text.encode()}, f"remember {number}\n")
         made = time.monotonic() - began
         before, head = counted(root), repository.log(limit=1)[0].sha
         began = time.monotonic()
