@@ -19,7 +19,7 @@ from pipimem.workspace import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
     from typing import Any
 
@@ -391,6 +391,18 @@ class Memory(Opened):
         from pipimem import contradictions
 
         return contradictions.resolve(self, ref)
+
+    def export(
+        self, channel: str | None = None, layers: Sequence[str] = (), *, secrets: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """One row for each entry and each text between, of a channel with the shared layer, or (None) of everything.
+
+        Fields: ref, path, line, heading[], channel, layer, kind, facts{}, text, verdict. Secrets are redacted unless
+        `secrets`; what could not be read is noted.
+        """
+        from pipimem import exporting
+
+        return exporting.rows(self, channel, layers, secrets=secrets)
 
     def migrate(self, *, dry_run: bool = False) -> Applied:
         """Brings files to the current format, in one commit that can be undone. Raises `Refused` for a newer one."""

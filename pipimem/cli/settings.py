@@ -76,7 +76,7 @@ def _export(options: Namespace) -> int:
     layers: Sequence[str] = options.layer
     with opened(options) as memory:
         if options.format == "jsonl" or options.json:
-            rows = exporting.rows(memory, options.channel, layers, secrets=options.with_secrets)
+            rows = memory.export(options.channel, layers, secrets=options.with_secrets)
             if options.json:
                 print_json({"rows": list(rows)})
             else:
