@@ -16,7 +16,7 @@ from pipimem.workspace import PRIVATE, Change, Workspace
 
 TOMBSTONES, REJECTED = ".pipimem/tombstones.jsonl", ".pipimem/rejected.jsonl"
 STONES = (TOMBSTONES, REJECTED)
-PACK_LIMIT = 120.0  # seconds git may take to pack; 10,000 objects take about one
+PACK_LIMIT = 120.0  # seconds git may take to pack; 10,000 objects took 48 on two busy cores
 HOOK_PAUSE = 60.0  # seconds in which a hook that refused is not asked again
 
 TYPE_CHECKING = False
