@@ -1,6 +1,6 @@
 """The evaluation set of redaction: texts with marked secrets, texts without, and the figures of a scanner on them.
 
-`golden/redaction/dev-*.txt` is for working on the rules; `held-*.txt` was written before the scanner was run on it.
+`golden/redaction/dev-*` is for working on the rules; `held-*` and `second-*` were written before a scanner saw them.
 "¦" parts a secret so that none stands whole in a file, ⟦...⟧ marks what must go; both are taken out here.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+HALVES = ("dev", "held", "second")
 FOLDER = os.path.join(os.path.dirname(__file__), "golden", "redaction")
 
 
@@ -60,7 +61,7 @@ class Figures:
 
 
 def measure(name: str, redact: Callable[[str], str]) -> Figures:
-    """The figures of `redact` on one half of the set: "dev" or "held"."""
+    """The figures of `redact` on one part of the set."""
     secret, plain = rows(name + "-secret"), rows(name + "-plain")
     missed = [row for row in secret if any(value in redact(row.text) for value in row.values)]
     alarms = [row for row in secret if row not in missed and not re.fullmatch(row.around, redact(row.text))]
@@ -73,10 +74,12 @@ if __name__ == "__main__":
 
     from pipimem.safety import redact
 
-    for half in sys.argv[1:] or ("dev", "held"):
-        figures = measure(half, redact)
-        count = len(rows(half + "-secret")), len(rows(half + "-plain"))
-        print(f"{half}: {count[0]} with, {count[1]} without; recall {figures.recall:.3f}, precision {figures.precision:.3f}")
+    for part in sys.argv[1:] or HALVES:
+        figures = measure(part, redact)
+        count = len(rows(part + "-secret")), len(rows(part + "-plain"))
+        print(
+            f"{part}: {count[0]} with, {count[1]} without; recall {figures.recall:.3f}, precision {figures.precision:.3f}"
+        )
         for word, wrong in (("missed", figures.missed), ("alarm", figures.alarms)):
             for row in wrong:
                 print(f"  {word} ({row.category}): {redact(row.text)!r}")
