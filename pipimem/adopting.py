@@ -6,6 +6,7 @@ What each system's files hold is importers/memories'; the plan goes the way of e
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
     from pipimem.update.plan import Applied, Plan
     from pipimem.workspace import Change, Channel
 
+STAMP = re.compile(r"\A[\[(*_]{0,4}\d{4}-\d\d-\d\d[ T]?[\d:.Z+]*[\])*_]{0,4}[ \t]*[:：–-]?[ \t]*")
 SAID = "the memory says so already"
 PRIVATE = "[redacted:private]"
 HEADING = 80  # characters of a heading that is taken over
-STEP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,7 @@ class _Taking:
         self._stones, self._rejected = memory.stones(TOMBSTONES), memory.stones(REJECTED)
         self._waiting = _Said(p.text for p in memory.proposals())
         self._said: dict[str, _Said] = {}
+        self._languages: dict[str, str] = {}
         self._parsed: dict[str, markdown.Parsed] = {}
 
     def _shared(self) -> dict[str, bytes]:
@@ -190,15 +192,20 @@ class _Taking:
         parsed = self._parse(path)
         named = next((k for k, titles in update.HEADINGS.items() if item.heading in titles), "")
         kind = item.kind if item.kind in update.KINDS else named or "fact"
-        usual = update.heading_for(kind, parsed, self.memory.language_of(path))
+        usual = update.heading_for(kind, parsed, self._language(path))
         heading = clip(one_line(item.heading), HEADING).strip("# ")
         fits = [s for s in parsed.sections if s.title == heading]
         return (heading if heading and not named and len(fits) < 2 and " > " not in heading else usual), kind
 
+    def _language(self, path: str) -> str:
+        if path not in self._languages:
+            self._languages[path] = self.memory.language_of(path)
+        return self._languages[path]
+
     def _event(self, item: Item) -> None:
         """A block of HISTORY; the shared layer has none, so there it is a part of that day's page."""
         day = min(item.day or self.memory.today(), self.memory.today())
-        title = item.heading or f"{day} {clip(one_line(item.text), 60)}"
+        title = item.heading or f"{day} {clip(one_line(STAMP.sub('', item.text)), 60)}"
         path = self._file("HISTORY.md") if self.channel else notes.path_of("", day)
         if self.channel is None:
             self._templates.setdefault(path, notes.page(day))
@@ -270,30 +277,12 @@ class _Taking:
 
 
 class _Said:
-    """What a file says already: `holds` compares entries as the guards do, without comparing each with each."""
+    """What a file says already: its entries, and its text."""
 
     def __init__(self, texts: Iterable[str], whole: str = "") -> None:
-        self._exact: set[str] = set()
-        self._alike: dict[tuple[int, int], list[str]] = {}
+        self._entries = guards.Said(texts)
+        self.holds, self.add = self._entries.holds, self._entries.add
         self._whole = _flat(whole)
-        for text in texts:
-            self.add(text)
-
-    def add(self, text: str) -> None:
-        """One more entry."""
-        plain = guards.plain(text)
-        self._exact.add(plain)
-        self._alike.setdefault((len(plain) // STEP, len(guards.NUMBER.findall(text))), []).append(text)
-
-    def holds(self, text: str) -> bool:
-        """Whether an entry says the same."""
-        plain = guards.plain(text)
-        if plain in self._exact:
-            return True
-        numbers, size = len(guards.NUMBER.findall(text)), len(plain) // STEP
-        reach = max(1, int(len(plain) * (1 - guards.NEAR)) // STEP + 1)
-        near = (self._alike.get((at, numbers), ()) for at in range(size - reach, size + reach + 1))
-        return any(guards.duplicate(text, some) for some in near)
 
     def append(self, text: str) -> None:
         """More text at the file's end."""

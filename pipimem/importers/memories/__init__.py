@@ -77,7 +77,9 @@ def named(name: str) -> Format:
             loaded: Format = point.load()
             return loaded
     known = names()
-    raise Usage(f"There is no format of memories '{printable(name)}'.", f"Known: {', '.join(nearest(name, known) or known)}.")
+    raise Usage(
+        f"There is no format of memories '{printable(name)}'.", f"Known: {', '.join(nearest(name, known) or known)}."
+    )
 
 
 def opened(path: str) -> Folder:

@@ -5,6 +5,7 @@ Observations become entries; all else of a page, its relations too, stays a page
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -43,7 +44,7 @@ def read(folder: Folder) -> Iterator[Item]:
 def _observations(page: Page) -> Iterator[Item]:
     """The list items that begin with a category; those of the section for them also without one."""
     own = {s.title for s in page.parsed.sections if s.title.lower() in OWN_SECTIONS}
-    title = str(page.front.get("title") or "")
+    title = str(page.front.get("title") or os.path.basename(page.path).removesuffix(".md"))
     for item in entries(page):
         found = OBSERVATION.match(item.text)
         if item.heading not in own or item.text.startswith("[["):
@@ -51,4 +52,4 @@ def _observations(page: Page) -> Iterator[Item]:
         category = found[1].strip().lower() if found else ""
         kind = KINDS.get(category, "")
         text = item.text[found.end() :] if found and kind else item.text
-        yield replace(item, text=text, kind=kind, heading=title or item.heading)
+        yield replace(item, text=text, kind=kind, heading=title)

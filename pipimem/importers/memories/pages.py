@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 COMMENT = re.compile(r"[ \t]*<!--(.*?)-->[ \t]*\Z", re.DOTALL)
 DAY = re.compile(r"(?<!\d)(20\d\d)[-/.年](\d{1,2})[-/.月](\d{1,2})(?!\d)")
+LISTED = re.compile(r"\A[-*+][ \t]+(?=[^\n]*\Z)")
 TASK = re.compile(r"\[([ xX])\][ \t]+")
 PRIVATE = "[redacted:private]"
 
@@ -137,7 +138,7 @@ def _pieces(page: Page) -> Iterator[tuple[str, int, tuple[str, ...], str]]:
     """Text, line, trail, and the heading it stands under, "" for a page's title."""
     parsed = page.parsed
     if parsed.family == "separated":
-        yield from ((_raw(e.text, e), e.line, (), "") for e in parsed.entries)
+        yield from ((LISTED.sub("", _raw(e.text, e)), e.line, (), "") for e in parsed.entries)
         return
     listed = {e.start: e for e in parsed.entries}
     for section in parsed.sections:
