@@ -125,7 +125,8 @@ class _Taking:
 
     def _shared(self) -> dict[str, bytes]:
         language = self.memory.workspace.config["workspace.language"]
-        return {name: read_data(f"templates/{language}/workspace/{name}") for name in ("MEMORY.md", "USER.md")}
+        names = ("MEMORY.md", "USER.md")
+        return {self._file(name): read_data(f"templates/{language}/workspace/{name}") for name in names}
 
     def take(self, item: Item) -> None:
         """One item: a part of a page waits for the others, anything else is an operation at once, or left."""
@@ -249,7 +250,7 @@ class _Taking:
         self.counted[op.path, op.heading, op.text] = item.layer, 1
 
     def _file(self, name: str) -> str:
-        return f"{self.channel.path}/{name}" if self.channel else name
+        return f"{self.channel.path}/{name}" if self.channel else self.memory.workspace.shared_path(name)
 
     def _parse(self, path: str) -> markdown.Parsed:
         if path not in self._parsed:
