@@ -212,7 +212,7 @@ def adopted_text(found: Adopted) -> str:
     lines.append(f"{'Kept' if applied or not found.plan else 'Would keep'} from {found.source}: {kept}.")
     lines += [f"Waiting in review: {found.proposed}."] if found.proposed else []
     lines += [f"  skipped {count}: {why}" for why, count in sorted(found.skipped.items(), key=lambda p: (-p[1], p[0]))]
-    named = [(place, why) for place, why in found.left if "secret" in why or "read" in why or "hidden" in why]
+    named = [(place, why) for place, why in found.left if "secret" in why or "cannot be" in why or "hidden" in why]
     lines += [f"  left out {place}: {why}" for place, why in named[:20]]
     lines += [f"  … and {len(named) - 20} more"] if len(named) > 20 else []
     if applied is not None and applied.commit:

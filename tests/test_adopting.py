@@ -246,15 +246,16 @@ def test_an_empty_memory_is_an_empty_answer(memory: Memory, tmp_path: Path) -> N
 
 def test_wrong_calls_say_what_is_wrong(memory: Memory, root: Path, tmp_path: Path) -> None:
     theirs = hermes(tmp_path / "h", "one")
-    for call, named in (
-        (lambda: memory.adopt("hermse", str(theirs), channel="ops"), "hermes"),
-        (lambda: memory.adopt("hermes", str(theirs)), "--channel"),
-        (lambda: memory.adopt("hermes", str(theirs), channel="ops", target="memory"), "--target"),
-        (lambda: memory.adopt("claude", str(tmp_path / "cache"), channel="ops"), "Claude Code"),
-        (lambda: memory.adopt("minimem", str(root), channel="ops"), "this workspace"),
-    ):
+    calls: list[tuple[str, Path, dict[str, str], str]] = [
+        ("hermse", theirs, {"channel": "ops"}, "hermes"),
+        ("hermes", theirs, {}, "--channel"),
+        ("hermes", theirs, {"channel": "ops", "target": "memory"}, "--target"),
+        ("claude", tmp_path / "cache", {"channel": "ops"}, "Claude Code"),
+        ("minimem", root, {"channel": "ops"}, "this workspace"),
+    ]
+    for source, path, place, named in calls:
         with pytest.raises(Usage, match=named):
-            call()
+            memory.adopt(source, str(path), **place)  # type: ignore[arg-type]
     with pytest.raises(Unreadable, match="no folder or file"):
         memory.adopt("hermes", str(tmp_path / "nowhere"), channel="ops")
     with pytest.raises(Unreadable, match="no channel"):

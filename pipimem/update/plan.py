@@ -113,7 +113,8 @@ def subject(plan: Plan, ops: list[Op]) -> str:
     }  # fmt: skip
     counts: dict[str, int] = {}
     for op in ops:
-        counts[names[op.op]] = counts.get(names[op.op], 0) + 1
+        name = "note" if op.op == "append" and "/memory/" in f"/{op.path}" else names[op.op]
+        counts[name] = counts.get(name, 0) + 1
     answered = [op for op in ops if op.op == "remove" and op.path.startswith("review/")]
     if answered and len(answered) == len(ops):
         return clip(one_line(f"{where}reject “{answered[0].text}”"), 72)
