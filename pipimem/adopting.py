@@ -173,7 +173,7 @@ class _Taking:
         return f"{self.source}:{item.place}"
 
     def _entry(self, item: Item) -> None:
-        path = self._file("USER.md" if item.layer == "user" and self.channel is None else "MEMORY.md")
+        path = self._file("USER.md" if item.layer == "user" else "MEMORY.md")  # which groups are not given
         try:
             text = markdown.clean(item.text)
         except Refused:

@@ -137,7 +137,10 @@ def test_it_is_one_commit_that_can_be_taken_back(memory: Memory, root: Path, tmp
     newest = memory.log(limit=2)
     assert newest[0].sha == done.applied.commit
     assert newest[0].trailers["Pipimem-Source"] == "hermes:home"
-    assert {p for p in newest[0].files if not p.startswith("review/")} == {"channels/ops/MEMORY.md"}
+    assert {p for p in newest[0].files if not p.startswith("review/")} == {
+        "channels/ops/MEMORY.md",
+        "channels/ops/USER.md",
+    }
     memory.undo(done.applied.run)
     assert {p: p.read_bytes() for p in root.rglob("*.md")} == before
 
