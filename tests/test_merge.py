@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipimem import markdown
@@ -229,6 +229,7 @@ TEXTS = st.lists(
 )  # fmt: skip
 
 
+@settings(deadline=None, max_examples=60)
 @given(
     TEXTS,
     st.sampled_from(
