@@ -75,7 +75,7 @@ class Briefing:
             yield Part("recall", MEMORY, body, state=state, reason="" if recalled.items else recalled.reason)
 
     def _read(self, path: str) -> bytes:
-        return self._workspace.read(path) or b""
+        return safety.withheld(self._workspace.read(path) or b"")
 
     def _own(self, name: str) -> bytes:
         return self._read(f"{self._channel.path}/{name}") if self._channel else b""
@@ -135,8 +135,11 @@ class Briefing:
         """The entries that hold today, of MEMORY files, safe to be given; with `kinds` only those."""
         found, superseded, marks = [], set(), dict[str, str]()
         for document in self._documents("memory"):
-            parsed = markdown.parse(self._read(document.path))
-            for identity, entry in markdown.identified(parsed, document.channel):
+            data = self._workspace.read(document.path) or b""
+            private = safety.private_ranges(data)
+            for identity, entry in markdown.identified(markdown.parse(data), document.channel):
+                if any(start <= entry.start and entry.end <= end for start, end in private):
+                    continue
                 superseded.add(entry.facts.get("supersedes", ""))
                 if self._current(entry):
                     marks[identity] = entry.facts.get("conflicts", "")

@@ -45,6 +45,7 @@ KEYS: dict[str, Key] = {
     "workspace.format": Key(FORMAT, "Version of the files' format; absent means 1.", span=(1, 1000)),
     "workspace.language": Key("en", "Language of new headings and templates.", ("en", "zh")),
     "workspace.channels": Key("channels", "Folder that holds the channels, relative to the workspace."),
+    "workspace.notes": Key("", "Folder whose Markdown pages are notes, too; . means the whole workspace, empty none."),
     "workspace.timezone": Key("", "Zone of dates in files, such as Asia/Shanghai; empty means the machine's."),
     "workspace.kinds": Key(
         {}, "Channel id → direct, group or project, where the id does not say.", ("direct", "group", "project")

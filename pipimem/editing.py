@@ -93,13 +93,14 @@ def promote(memory: Opened, ref: str) -> Applied:
     if not hit.channel:
         raise Refused(f"The entry '{hit.ref}' is shared already.", "Nothing was changed.")
     template = f"templates/{memory.workspace.config['workspace.language']}/workspace/MEMORY.md"
-    templates = {"MEMORY.md": read_data(template)}
-    parsed = markdown.parse(memory.text_of("MEMORY.md", templates))
-    heading = update.heading_for(facts.get("kind", "fact"), parsed, memory.language_of("MEMORY.md"))
+    path = memory.workspace.shared_path("MEMORY.md")
+    templates = {path: read_data(template)}
+    parsed = markdown.parse(memory.text_of(path, templates))
+    heading = update.heading_for(facts.get("kind", "fact"), parsed, memory.language_of(path))
     own = hit.ref if memory.marked(hit) else update.fresh_id(memory.taken)
     facts = {"kind": "fact", **facts, "by": "person"}
     ops = [
-        Op("add", "MEMORY.md", hit.text, heading, own, facts=facts, reason="promoted"),
+        Op("add", path, hit.text, heading, own, facts=facts, reason="promoted"),
         Op("invalidate", hit.path, target=hit.ref, reason="moved to the shared memory"),
     ]
     return memory.apply(replace(memory.planned(hit.channel, ops, templates, "person"), whole=True))
@@ -178,7 +179,8 @@ def _place(memory: Opened, channel: str | None, target: str) -> tuple[str, str, 
         if channel is not None or target not in TARGETS:
             raise Usage("Give either a channel or a target (user or memory).", "See 'pipimem add --help'.")
         template = f"templates/{memory.workspace.config['workspace.language']}/workspace/{TARGETS[target]}"
-        return "", TARGETS[target], {TARGETS[target]: read_data(template)}
+        path = memory.workspace.shared_path(TARGETS[target])
+        return "", path, {path: read_data(template)}
     if channel is None:
         raise Usage("Say where it belongs.", "Give --channel ID or --target user|memory.")
     found = memory.workspace.channel(channel)

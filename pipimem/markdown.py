@@ -435,6 +435,71 @@ def add_entry(parsed: Parsed, heading: str, text: str, note: str) -> bytes:
     raise _unsafe(parsed, section or parsed.sections[-1])
 
 
+def add_entries(parsed: Parsed, wanted: Sequence[tuple[str, str, str]]) -> bytes | None:
+    """The file with many entries (heading, text, note) as `add_entry` would add them one by one, read back once.
+
+    None where they cannot be added together: then they are to be added singly.
+    """
+    if parsed.family == "dated" or not wanted:
+        return None
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for heading, text, note in wanted:
+        groups.setdefault(heading if parsed.family == "listed" else "", []).append((clean(text), note))
+    now, fresh = parsed, dict[str, list[tuple[str, str]]]()
+    for heading, group in groups.items():
+        if parsed.family == "listed" and _section_or_none(now, heading) is None:
+            fresh[heading] = group
+            continue
+        now = parse(add_entry(now, heading, *group[0]))
+        now = _with_more(now, group)
+    data = _with_sections(now, fresh) if fresh else now.data
+    texts = sorted(text for group in groups.values() for text, _ in group)
+    return data if _adds_all(parsed, parse(data), texts, len(fresh)) else None
+
+
+def _with_more(parsed: Parsed, group: Sequence[tuple[str, str]]) -> Parsed:
+    """The file with the rest of `group` right behind its first, which is there."""
+    identity = split_comment(group[0][1])[1]
+    entry = next(e for e in parsed.entries if e.id == identity)
+    ending = decode(parsed.newline)
+    if not entry.listed:
+        lines = [f"§\n{_marked(text, note)}\n".replace("\n", ending) for text, note in group[1:]]
+    else:
+        raw = decode(parsed.data[entry.start : entry.end])
+        mark = re.match(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]+", raw)
+        gap = ending if parsed.data[: entry.start].endswith(parsed.newline * 2) and _is_loose(parsed, entry) else ""
+        lines = [gap + item(text, note, mark[0] if mark else "- ", ending) + ending for text, note in group[1:]]
+    head, tail = parsed.data[: entry.end], parsed.data[entry.end :]
+    if lines and not head.endswith((b"\n", b"\r")):
+        lines = [ending + line.removesuffix(ending) for line in lines]
+    return parse(head + encode("".join(lines)) + tail)
+
+
+def _is_loose(parsed: Parsed, entry: Entry) -> bool:
+    return any(e.end < entry.start and e.trail == entry.trail for e in parsed.entries)
+
+
+def _with_sections(parsed: Parsed, fresh: Mapping[str, Sequence[tuple[str, str]]]) -> bytes:
+    blocks = []
+    for heading, group in fresh.items():
+        title = clean(heading).replace("\n", " ").strip("# ")
+        lines = "\n".join(item(text, note) for text, note in group)
+        blocks.append(f"## {title}\n\n{lines}\n")
+    return append_text(parsed, "\n".join(blocks).replace("\n", decode(parsed.newline)))
+
+
+def _adds_all(parsed: Parsed, again: Parsed, texts: Sequence[str], sections: int) -> bool:
+    """Whether `again` is `parsed` with exactly these entries more (in any place) and that many sections."""
+    old = {e.id or e.text for e in parsed.entries}
+    kept = [(e.trail, e.text, e.id) for e in again.entries if (e.id or e.text) in old]
+    added = sorted(e.text for e in again.entries if (e.id or e.text) not in old)
+    if kept != [(e.trail, e.text, e.id) for e in parsed.entries] or added != texts:
+        return False
+    if len(again.sections) != len(parsed.sections) + sections and parsed.data.strip():
+        return False
+    return parsed.family == "separated" or _prose(again) == _prose(parsed)
+
+
 def _with_date(text: str, note: str) -> str:
     """`text` beginning with a date, as every entry of such a file does: its own, else the day in its comment."""
     if DATE.match(text):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import Any
 
+    from pipimem.adopting import Adopted
     from pipimem.checks import Finding
     from pipimem.contradictions import Side
     from pipimem.forgetting import Forgotten
@@ -409,6 +410,21 @@ class Memory(Opened):
         from pipimem import migrating
 
         return migrating.migrate(self, dry_run=dry_run)
+
+    def adopt(
+        self, source: str, path: str, *, channel: str | None = None, target: str = "", dry_run: bool = False
+    ) -> Adopted:
+        """Takes the memory that another system keeps at `path` over into a channel, or with `target="memory"` into
+        the shared layer, as one plan and one commit; their files are only read.
+
+        `source` names the format (hermes, claude, openclaw, nanobot, minimem, basic-memory). Entries name where they
+        are from (`src`) and keep their day. What is a secret, hidden, known, forgotten or too long is left out and
+        named; what reads like an order to the assistant waits in `review/`. The same again changes nothing. Raises
+        `Usage` for a format nobody knows or a folder of another one, `Unreadable` for a path that is not there.
+        """
+        from pipimem import adopting
+
+        return adopting.adopt(self, source, path, channel=channel, target=target, dry_run=dry_run)
 
     # Notes
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from pipimem import markdown
+from pipimem import markdown, safety
 from pipimem.errors import NotFound, Usage
 from pipimem.text import clip, decode, printable
 from pipimem.transcript import REFERENCE
@@ -71,6 +71,7 @@ def opened(ref: str, found: Reference, path: str, data: bytes, *, around: int, m
 
     `found.line` or `found.name` (a heading) says which; without both it is the file's beginning. Raises `NotFound`.
     """
+    data = safety.withheld(data)
     parsed = markdown.parse(data)
     if found.form == "heading":
         section = markdown.find_section(parsed, found.name)

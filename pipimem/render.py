@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pipimem.errors import Error
-from pipimem.text import clip, one_line, plural
+from pipimem.text import clip, one_line, plural, scrub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from pipimem.adopting import Adopted
     from pipimem.checks import Finding
     from pipimem.contradictions import Side
     from pipimem.forgetting import Forgotten
@@ -193,6 +194,35 @@ def _op_text(op: Op) -> str:
 def _quoted(outcome: Outcome) -> str:
     text = " ".join(outcome.op.text.split())
     return f" “{text[:80]}{'…' if len(text) > 80 else ''}”" if text else ""
+
+
+def adopted_json(found: Adopted) -> dict[str, Any]:
+    """What an `adopt` took over, proposed and left out, with `--json`."""
+    applied = found.applied
+    return {
+        "source": found.source, "path": scrub(found.path), "kept": dict(found.kept), "proposed": found.proposed,
+        "skipped": found.skipped, "left": [{"place": scrub(p), "reason": scrub(why)} for p, why in found.left],
+        "changes": changes_json(found.changes), "run": applied.run if applied else "",
+        "commit": applied.commit if applied else "", "deferred": applied.deferred if applied else "",
+    }  # fmt: skip
+
+
+def adopted_text(found: Adopted) -> str:
+    """The same for a person: the diff of a dry run, what is kept and skipped by reason, and each refused place."""
+    applied = found.applied
+    lines = [scrubbed(change.diff()).rstrip("\n") for change in found.changes] if applied is None else []
+    kept = ", ".join(f"{name} {count}" for name, count in found.kept.items()) or "nothing"
+    lines.append(f"{'Kept' if applied or not found.plan else 'Would keep'} from {found.source}: {kept}.")
+    lines += [f"Waiting in review: {found.proposed}."] if found.proposed else []
+    lines += [f"  skipped {count}: {why}" for why, count in sorted(found.skipped.items(), key=lambda p: (-p[1], p[0]))]
+    named = [(place, why) for place, why in found.left if "secret" in why or "cannot be" in why or "hidden" in why]
+    lines += [f"  left out {place}: {why}" for place, why in named[:20]]
+    lines += [f"  … and {len(named) - 20} more"] if len(named) > 20 else []
+    if applied is not None and applied.commit:
+        lines.append(f"Committed as {applied.commit[:10]}; take it back with 'pipimem undo {applied.run}'.")
+    elif applied is not None and found.changes:
+        lines.append(f"Not committed: {applied.deferred}")
+    return "\n".join(lines) + "\n"
 
 
 def proposal_json(proposal: Proposal) -> dict[str, str]:

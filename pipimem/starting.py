@@ -74,7 +74,7 @@ def init(folder: str, *, language: str = "en", git: bool = False) -> tuple[list[
         language = memory.workspace.config["workspace.language"]
         changes = []
         for name in SHARED_FILES:
-            if memory.workspace.read(name) is None:
+            if memory.workspace.read(memory.workspace.shared_path(name)) is None:
                 changes.append(Change(name, None, read_data(f"templates/{language}/workspace/{name}")))
             else:
                 kept.append(name)

@@ -411,6 +411,8 @@ def _folders(workspace: Workspace) -> dict[str, Identity]:
     found = [root]
     for folder in FOLDERS:
         found += _tree(os.path.join(root, folder))
+    if workspace.notes_folder:
+        found += _tree(os.path.normpath(os.path.join(root, workspace.notes_folder)))
     top = root
     for part in channels.split("/") if channels != "." else ():
         top = os.path.join(top, part)
@@ -418,7 +420,7 @@ def _folders(workspace: Workspace) -> dict[str, Identity]:
     for folder in _inner(top):
         if top != root or os.path.basename(folder) not in TAKEN:
             found += [folder, *_tree(os.path.join(folder, "memory"))]
-    good = [path for path in found if path == scrub(path) and not os.path.islink(path)]
+    good = [path for path in dict.fromkeys(found) if path == scrub(path) and not os.path.islink(path)]
     return {path: identity for path in good if (identity := _identity(path))}
 
 

@@ -62,6 +62,8 @@ CHANNEL_FILES = (
 )
 FOLDERS = {"memory": "note", "memories": "memory", "skills": "skill"}
 TAKEN = (*FOLDERS, "review")
+INSIDE = {"memories/USER.md": "user", "memory/MEMORY.md": "memory", "memory/HISTORY.md": "history"}
+OLDER = "memory.md"  # what minimem calls MEMORY.md, too
 NO_DOCUMENT = "not one of the documents' names and places"
 ODD_NAME = "its name holds a backslash, a control character or a byte that is no UTF-8"
 FOLDER_LINK = "a link to a folder"
@@ -104,7 +106,7 @@ class Scan:
 
 def looks_like(root: str) -> bool:
     """Whether a folder holds something of a workspace: settings, channels, or one of the memory files."""
-    names = ("pipimem.toml", "channels", "MEMORY.md", "memory", "memories", "SOUL.md", "STANDING.md")
+    names = ("pipimem.toml", "channels", "MEMORY.md", "memory", "memories", "SOUL.md", "STANDING.md", OLDER)
     return any(os.path.exists(os.path.join(root, name)) for name in names) or bool(_root_channels(root))
 
 
@@ -178,19 +180,25 @@ class Workspace:
         self.root = os.path.abspath(root)
         self.config = config or load(self.root)
         folder = self._channels_setting()
-        at_root = folder == "channels" and not os.path.isdir(os.path.join(self.root, folder))
+        self.notes_folder = self._notes_setting(folder)
+        at_root = folder == "channels" and not self.notes_folder and not os.path.isdir(os.path.join(self.root, folder))
         self.channels_folder = "." if at_root and _root_channels(self.root) else folder
 
     def _channels_setting(self) -> str:
-        said = self.config["workspace.channels"]
-        parts = [part for part in said.split("/") if part not in ("", ".")]
-        if os.path.isabs(said) or any(part.startswith(".") or odd_character(part) for part in parts):
+        return _own_folder_of("channels", self.config["workspace.channels"])
+
+    def _notes_setting(self, channels: str) -> str:
+        """The folder of further notes, "." for the root, "" for none; never one in which channels are."""
+        said = self.config["workspace.notes"]
+        if not said:
+            return ""
+        folder = _own_folder_of("notes", said)
+        apart = not f"{folder}/".startswith(f"{channels}/") and not f"{channels}/".startswith(f"{folder}/")
+        if channels == "." or not apart:
             raise Usage(
-                f"The channels folder '{printable(said)}' is outside the workspace.", "Name a folder inside it."
+                f"The notes folder '{printable(said)}' holds channels, or is one.", "Name a folder of their own."
             )
-        if parts and parts[0] in TAKEN:
-            raise Usage(f"The channels folder '{printable(said)}' has another use.", "Name a folder of their own.")
-        return "/".join(parts) or "."
+        return folder
 
     def trust(self) -> None:
         """Reads the settings from their files where they came from the cache; before anything is written."""
@@ -223,13 +231,24 @@ class Workspace:
             rest = parts[len(inside) + 1 :]
             if rest[0] == "memory" or (rest[0] in CHANNEL_FILES and len(rest) == 1):
                 return True
-        if len(parts) == 1:
-            return parts[0] in SHARED_FILES
-        return (
+        if len(parts) == 1 and parts[0] in (*SHARED_FILES, OLDER):
+            return True
+        if self._is_further_note(parts):
+            return True
+        return len(parts) > 1 and (
             parts[0] in ("memory", "review")
             or (parts[0] == "memories" and len(parts) == 2)
             or (parts[0] == "skills" and len(parts) == 3 and parts[2] == "SKILL.md")
         )
+
+    def _is_further_note(self, parts: list[str]) -> bool:
+        """Whether a path lies in the folder of further notes; at the root, where nothing else has its place."""
+        if not self.notes_folder or any(part.startswith(".") for part in parts):
+            return False
+        if self.notes_folder == ".":
+            return parts[0] not in (*TAKEN, self.channels_folder.split("/")[0], *CHANNEL_FILES)
+        inside = self.notes_folder.split("/")
+        return len(parts) > len(inside) and parts[: len(inside)] == inside
 
     def target(self, path: str) -> str:
         """Where a document really is: a link to a file is followed, if it stays among the workspace's own files.
@@ -358,9 +377,18 @@ class Workspace:
         for folder, layer in FOLDERS.items():
             if folder in names:
                 self._walk(scan, folder, "", layer)
+        for folder in self._further_folders(names):
+            self._walk(scan, folder, "", "note")
         for channel in self._scanned_channels(scan) if channels is None else [self.channel(c) for c in channels]:
             self._scan_channel(scan, channel)
         return scan
+
+    def _further_folders(self, names: Sequence[str]) -> list[str]:
+        """The folders of further notes, of those that the root holds."""
+        if self.notes_folder != ".":
+            return [self.notes_folder] if self.notes_folder.split("/")[0] in names else []
+        found = [n for n in sorted(names) if self._is_further_note([n]) and not n.endswith(".md")]
+        return [name for name in found if os.path.isdir(os.path.join(self.root, name))]
 
     def _scanned_channels(self, scan: Scan) -> list[Channel]:
         try:
@@ -391,7 +419,17 @@ class Workspace:
             if name in names or (name.casefold() in spelled and self._exists(prefix + name)):
                 self._look(scan, prefix + name, channel, LAYERS[name])
         for name in others:
-            scan.remarks.append((prefix + name, self._why_not(scan, prefix + name)))
+            if not prefix and name == OLDER and self.shared_path("MEMORY.md") == OLDER:
+                self._look(scan, name, channel, "memory")
+            elif not prefix and name != OLDER and self._is_further_note([name]):
+                self._look(scan, name, channel, "note")
+            else:
+                scan.remarks.append((prefix + name, self._why_not(scan, prefix + name)))
+
+    def shared_path(self, name: str) -> str:
+        """The shared file of that name as this workspace spells it: minimem's folders may have a `memory.md`."""
+        older = name == "MEMORY.md" and not self._exists(name) and self._exists(OLDER)
+        return OLDER if older else name
 
     def _exists(self, path: str) -> bool:
         return os.path.lexists(os.path.join(self.root, path))
@@ -430,7 +468,7 @@ class Workspace:
             elif any(word in item.name for word in COPIES):
                 scan.remarks.append((path, "a conflict copy"))
             elif self.is_document(path):
-                self._look(scan, path, channel, layer)
+                self._look(scan, path, channel, INSIDE.get(path, layer))
             elif layer != "skill" or item.name == "SKILL.md":
                 scan.remarks.append((path, NO_DOCUMENT))
 
@@ -562,6 +600,16 @@ class Workspace:
         ignore = os.path.join(own_folder(self.root, PRIVATE, mode=0o777), ".gitignore")
         if not os.path.exists(ignore):
             write_private(ignore, read_data("templates/gitignore"), mode=0o644)
+
+
+def _own_folder_of(what: str, said: str) -> str:
+    """A folder named in the settings, "." for the root. Raises `Usage` for one outside, or that has another use."""
+    parts = [part for part in said.split("/") if part not in ("", ".")]
+    if os.path.isabs(said) or any(part.startswith(".") or odd_character(part) for part in parts):
+        raise Usage(f"The {what} folder '{printable(said)}' is outside the workspace.", "Name a folder inside it.")
+    if parts and parts[0] in TAKEN:
+        raise Usage(f"The {what} folder '{printable(said)}' has another use.", "Name a folder of their own.")
+    return "/".join(parts) or "."
 
 
 def _one_for_each(found: Iterable[Channel], scan: Scan) -> list[Channel]:

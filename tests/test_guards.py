@@ -422,3 +422,10 @@ def test_the_guards_cost_no_more_than_the_text_is_long() -> None:
 
     cost(10)
     assert cost(800) < 40 * max(cost(80), 0.005)
+
+
+@given(
+    st.lists(st.text(alphabet="ab1 不not周一", max_size=14), max_size=6), st.text(alphabet="ab1 不not周一", max_size=14)
+)
+def test_many_texts_at_once_are_compared_as_one_by_one(others: list[str], text: str) -> None:
+    assert guards.Said(others).holds(text) == guards.duplicate(text, others)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipimem import markdown
@@ -207,3 +207,51 @@ def test_an_editor_that_never_rests_is_refused_in_the_end(
     with pytest.raises(Refused, match="has changed since it was read"):
         memory.apply(made)
     assert "ship on Tuesdays" not in full.read_text()
+
+
+def many(*texts: str, heading: str = "Facts") -> list[Op]:
+    return [Op("add", PATH, text, heading, f"m-{n:08x}", facts=NEW) for n, text in enumerate(texts, 1000)]
+
+
+def singly(ops: list[Op], base: bytes) -> bytes:
+    for op in ops:
+        made = merge(plan(op, base=base), on(base))
+        base = made.changes[0].after or b"" if made.changes else base
+    return base
+
+
+TEXTS = st.lists(
+    st.one_of(
+        st.text(alphabet="ab 部署-*#>`1.=_\n<!", min_size=1, max_size=24),
+        st.sampled_from(["**Zone**: UTC", "```", "~~~ x", "# no heading", "- nested", "---", "1. one", "<!-- x -->", "two\nlines", "> q", "[a]: b"]),
+    ).filter(str.strip),
+    min_size=8, max_size=14,
+)  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    TEXTS,
+    st.sampled_from(
+        [BASE, BASE.replace(b"\n", b"\r\n"), BASE.rstrip(), b"one\n\xc2\xa7\ntwo\n", b"", b"# A\n\n- a\n\n- b\n"]
+    ),
+    st.booleans(),
+)
+def test_many_additions_at_once_say_what_they_say_one_by_one(texts: list[str], base: bytes, fresh: bool) -> None:
+    ops = [o for n, text in enumerate(texts) for o in many(text, heading=f"New {n % 3}" if fresh else "Facts")[:1]]
+    ops = [Op(o.op, o.path, o.text, o.heading, f"m-{n:08x}", facts=o.facts) for n, o in enumerate(ops, 4096)]
+    made = merge(plan(*ops, base=base), on(base))
+    after = made.changes[0].after or b"" if made.changes else base
+    one, other = markdown.parse(after), markdown.parse(singly(ops, base))
+    assert sorted((e.trail, e.text, e.id) for e in one.entries) == sorted(
+        (e.trail, e.text, e.id) for e in other.entries
+    )
+    kept = [line for line in base.splitlines() if line.strip()]
+    assert [line for line in after.splitlines() if line in kept][: len(kept)] == kept
+
+
+def test_of_many_additions_the_known_and_the_repeated_are_refused() -> None:
+    texts = ["The pool is heron", *(f"fact number {n}" for n in range(9)), "fact number 3"]
+    made = merge(plan(*many(*texts)), on(BASE))
+    assert [o.op.text for o in made.refused] == ["The pool is heron", "fact number 3"]
+    assert len(made.done) == 9

@@ -333,19 +333,23 @@ def passages(document: Document, data: bytes, workspace: Workspace) -> Iterator[
     days: dict[tuple[str, ...], str] = {}
     patterns, allow = workspace.config["safety.patterns"], workspace.config["safety.allow"]
     stem = os.path.basename(document.path).removesuffix(".md") if document.layer == "note" else ""
+    private = safety.private_ranges(data)
     for piece in markdown.pieces(parsed, entries=layer_entries, dated=dated):
         raw = data[piece.start : piece.end]
         text = scrub(piece.entry.text if piece.entry else markdown.uncommented(decode(raw)))
+        if any(start <= piece.start and piece.end <= end for start, end in private):
+            continue
         trail = [scrub(t) for t in piece.trail]
         day = days.get(piece.trail)
         if day is None:
             day = days[piece.trail] = _date(document, trail)
         name = f"{document.path}#{' > '.join(trail)}" if trail else document.path
+        verdict = safety.verdict(text, patterns, allow)
         columns = (
             piece.start, piece.end, piece.line, "\x1f".join(trail), ids[piece.entry.start] if piece.entry else name,
-            int(piece.entry is not None), *_facts(parsed, piece, day), digest(raw, 8),
-            safety.verdict(text, patterns, allow),
+            int(piece.entry is not None), *_facts(parsed, piece, day), digest(raw, 8), verdict,
         )  # fmt: skip
+        text = safety.without_private(text) if private else text
         yield columns, (" ".join([stem, *trail[:-1]]).strip(), trail[-1] if trail else ""), text
 
 

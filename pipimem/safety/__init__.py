@@ -2,7 +2,7 @@
 
 Findings carry positions, never the text itself. What follows from one (refuse, redact, keep out of recall, name
 the line) is the caller's. The rules are loaded when the first text is judged: `secret`, and for it `secret_forms`,
-`secret_names` and `secret_values`; `unseen`; `orders`; all read the text through `views`.
+`secret_names`, `secret_contexts` and `secret_values`; `marked`; `unseen`; `orders`; all read the text through `views`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pipimem.safety.views import Span
 
-VERSION = 1
+VERSION = 2
 """Raised whenever a verdict may change for some text; part of the index fingerprint."""
 
 
@@ -35,21 +35,38 @@ class Finding:
 
 
 def verdict(text: str, extra: Sequence[str] = (), allow: Sequence[str] = ()) -> str:
-    """ "" for clean text, else the sorted words of what it holds, joined by commas: hidden, instruction, secret."""
-    found = {"hidden": hidden(text), "instruction": instructions(text), "secret": secrets(text, extra, allow)}
+    """ "" for clean text, else the sorted words of what it holds, joined by commas: hidden, instruction, secret.
+
+    What is marked as private counts as a secret here: it is not to be recalled, nor shown.
+    """
+    withheld = private(text) or secrets(text, extra, allow)
+    found = {"hidden": hidden(text), "instruction": instructions(text), "secret": withheld}
     return ",".join(word for word, findings in found.items() if findings)
 
 
 def redact(text: str, extra: Sequence[str] = (), allow: Sequence[str] = ()) -> str:
-    """The text with each secret value replaced by "[redacted:KIND]"; the same object when there is none.
+    """The text with each secret value and private span replaced by "[redacted:KIND]"; the same object when there is
+    none.
 
-    Idempotent: it repeats until nothing is found, and a placeholder is never part of a finding, so each round
+    Idempotent: it repeats until nothing is found, and a placeholder is never part of a secret, so each round
     leaves less to find.
     """
+    text = without_private(text)
     while found := secrets(text, extra, allow):
+        text = _without(text, found)
+    return text
+
+
+def without_private(text: str) -> str:
+    """The text with each private span replaced by "[redacted:private]"; the same object when there is none."""
+    return _without(text, private(text))
+
+
+def _without(text: str, found: list[Finding]) -> str:
+    if found:
         parts, at = [], 0
         for finding in found:
-            parts += [text[at : finding.start], f"[redacted:{finding.kind.partition(':')[2]}]"]
+            parts += [text[at : finding.start], f"[redacted:{finding.kind.rpartition(':')[2]}]"]
             at = finding.end
         text = "".join(parts) + text[at:]
     return text
@@ -66,6 +83,39 @@ def secrets(text: str, extra: Sequence[str] = (), allow: Sequence[str] = ()) -> 
     from pipimem.safety.secret import find
 
     return _findings(text, find(text, extra, allow), "secret:")
+
+
+def private(text: str) -> list[Finding]:
+    """What its author marked with `<private>…</private>`, tags included; a tag without its other half hides all up to
+    the end (or from the beginning) of the text. No credential: a person may keep such a line in a file of their own.
+    """
+    low = text.lower() if "<" in text else ""
+    if "<private" not in low and "</private" not in low:
+        return []
+    from pipimem.safety.marked import find
+
+    return _findings(text, find(text), "")
+
+
+def private_ranges(data: bytes) -> list[tuple[int, int]]:
+    """The byte ranges of a file that are marked as private; what lies wholly inside one is never shown or indexed."""
+    if b"<" not in data or b"private" not in data.lower():
+        return []
+    from pipimem.text import decode, encode
+
+    text = decode(data)
+    return [(len(encode(text[: f.start])), len(encode(text[: f.end]))) for f in private(text)]
+
+
+def withheld(data: bytes) -> bytes:
+    """A file's bytes with each private span as "[redacted:private]", every line at its old number."""
+    parts, at = [], 0
+    for start, end in private_ranges(data):
+        inside = data[start:end]
+        ends = inside.count(b"\n") + inside.count(b"\r") - inside.count(b"\r\n")
+        parts += [data[at:start], b"[redacted:private]", b"\n" * ends]
+        at = end
+    return b"".join([*parts, data[at:]]) if parts else data
 
 
 def hidden(text: str) -> list[Finding]:

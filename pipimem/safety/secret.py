@@ -1,12 +1,12 @@
-"""Secrets in a text: the scans by form and by name together, the workspace's own patterns, and what is allowed."""
+"""Secrets in a text: the scans by form, name and context together, the workspace's own patterns, what is allowed."""
 
 from __future__ import annotations
 
 import re
 
 from pipimem.errors import Usage
-from pipimem.safety import secret_forms, secret_names
-from pipimem.safety.views import UNSEEN, positions, rx, scanned
+from pipimem.safety import secret_contexts, secret_forms, secret_names
+from pipimem.safety.views import UNSEEN, lowered, positions, rx, scanned
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ def find(text: str, extra: Sequence[str], allow: Sequence[str]) -> list[Span]:
 
     def scan(view: str) -> list[Span]:
         # forms first: among findings that start together the first names the place
-        return [*secret_forms.find(view), *secret_names.find(view), *_custom(view, extra)]
+        low = lowered(view)
+        found = (*secret_forms.find(view), *secret_names.find(view, low), *secret_contexts.find(view, low))
+        return [*found, *_custom(view, extra)]
 
     spans = [_continued(text, span) for span in scanned(masked, scan)]
     if allow:

@@ -1,9 +1,17 @@
-"""Secrets that what stands before them gives away: a name ("password:", "密钥"), a program's option, a cookie."""
+"""Secrets that the name before them gives away: "password:", "密钥", "X-Api-Key"; also in pairs of arguments."""
 
 from __future__ import annotations
 
-from pipimem.safety.secret_values import classes, could_open, is_password, is_token, is_wordy, looks_random
-from pipimem.safety.views import glued, lowered, positions, rx
+from pipimem.safety.secret_values import (
+    classes,
+    could_open,
+    is_mail_code,
+    is_password,
+    is_token,
+    is_wordy,
+    looks_random,
+)
+from pipimem.safety.views import positions, rx
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,11 +20,12 @@ if TYPE_CHECKING:
     from pipimem.safety.views import Span
 
 
-def find(text: str) -> Iterator[Span]:
-    """Values behind names first, then those that only their surroundings announce."""
-    low = lowered(text)
-    yield from _named(text, low)
-    yield from _in_context(text, low)
+def find(text: str, low: str) -> Iterator[Span]:
+    """The values behind names; `low` is the text in lower case."""
+    for kind, name in _NAMES:
+        if name in low:
+            for start, end in _values_after(text, low, name, kind):
+                yield start, end, kind
 
 
 _KINDS = (
@@ -53,9 +62,15 @@ _VERB_ZH = (
     r"[ \t\u3000]?(?:(?:已经?|现在|暂时|统一|默认|都|就|先|也|还|仍|仍然|一直|目前|分别)[ \t\u3000]?){0,2}"
     r"(?:是|为|為|(?:改成|改为|改為|换成|换为|设成|设为|设置为|重置为|更新为)了?|叫|用)[：: \t\u3000]{0,3}"
 )
+# two arguments of a call that sets something, or name and value as attributes or keys of their own
+_PAIR = r"(?P<pair>,?\s{1,40}[\"']?(?:value|default)[\"']?[ \t]{0,4}[:=][ \t]{0,4})|(?P<call>,[ \t]{0,3}(?=[\"'`]))"
+_SETTING = (
+    r"(?:define|(?<![a-z])(?:set|put|add|with|append|header|param)[a-z_]{0,20}|putenv|environ)"
+    r"[(\[]\s*[\"'`][\w.-]{0,24}$"
+)
 _AFTER = (
     rf"{_REST}\\?[\"'`*_\])）]{{0,4}}{_NOTE}"
-    rf"(?:(?: (?:for|of|to|on|at|in) [a-z0-9 _'./-]{{1,40}}?[\"'`*]{{0,3}})?(?:{_LINE}"
+    rf"(?:(?: (?:for|of|to|on|at|in) [a-z0-9 _'./-]{{1,40}}?[\"'`*]{{0,3}})?(?:{_LINE}|{_PAIR}"
     rf"|(?P<sep>[ \t]{{0,4}}{_TYPE}[ \t]{{0,4}}|{_SEP}|>|%3d)|(?P<verb>{_VERB}|{_VERB_ZH}))"
     rf"|(?P<gap>[ \t\u3000]{{1,4}})){_OPEN}(?:(?:bearer|basic|token|apikey|digest|bot) {{1,2}})?"
 )
@@ -64,13 +79,6 @@ _AFTER_ZH = (
     rf"(?:{_LINE}|(?P<sep>{_SEP})|(?P<verb>{_VERB_ZH})|(?P<gap>[ \t\u3000]{{0,4}})){_OPEN}"
 )
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "「": "」", "『": "』", "【": "】"}
-
-
-def _named(text: str, low: str) -> Iterator[Span]:
-    for kind, name in _NAMES:
-        if name in low:
-            for start, end in _values_after(text, low, name, kind):
-                yield start, end, kind
 
 
 def _values_after(text: str, low: str, name: str, kind: str) -> Iterator[tuple[int, int]]:
@@ -99,9 +107,14 @@ def _value_after(text: str, low: str, at: int, name: str, kind: str) -> tuple[in
     start, end, quoted = _value(text, found.end(), found["open"])
     value = text[start : min(end, start + 200)]
     judge = is_password if kind == "password" else is_token
-    if not could_open(value, quoted=quoted) or not judge(value):
+    opens = could_open(value, quoted=quoted) and judge(value)
+    if not opens and not (name == "授权码" and is_mail_code(value)):
         return start, end, False
-    way = next((way for way in ("sep", "verb", "line") if found[way]), "gap")
+    ways = ("sep", "verb", "line") if chinese else ("sep", "verb", "line", "pair", "call")
+    way = next((way for way in ways if found[way]), "gap")
+    if way in ("pair", "call"):
+        sets = way == "pair" or rx(_SETTING).search(low, max(0, at - 60), at)
+        way = "sep" if sets else "none"
     convincing = _is_convincing(_tie(way, name, before), kind, value, text[end : end + 3], chinese=chinese)
     return start, end, convincing
 
@@ -162,8 +175,9 @@ def _is_convincing(tie: str, kind: str, value: str, after: str, *, chinese: bool
         counted = value.isdigit() and rx(_COUNTED).match(after)  # 密码是 100000 次迭代
         return not counted and not (tie == "verb" and rx(_TICKET).match(value))
     lower, upper, digit, _ = classes(value)
-    spoken = chinese and kind == "password" and digit > 0 and lower + upper > 0  # 密码 qiyun2026
     marked = rx(r"[@!#$%^&*?~]").search(value) is not None
+    coded = rx(r"[0-9]{4,12}[#*@!]{1,3}").fullmatch(value) is not None  # 密码 482913#
+    spoken = chinese and kind == "password" and ((digit > 0 and lower + upper > 0) or coded)  # 密码 qiyun2026
     strong = lower > 0 and digit > 0 and (upper > 0 or marked)
     if tie == "line":
         return (strong or spoken) and (not after or after[0] in "\r\n ,;.，。)\"'`|<&")
@@ -171,37 +185,3 @@ def _is_convincing(tie: str, kind: str, value: str, after: str, *, chinese: bool
         plain = strong and len(value) >= 8 and not rx(r"[/-]").search(value) and (marked or not is_wordy(value))
         return plain or looks_random(value) or (spoken and not rx(_TICKET).match(value))
     return tie == "long" and len(value) >= 16
-
-
-# kind, word, what follows: programs whose short option takes a password, cookies, signed addresses, "login: a / b"
-_CONTEXTS = (
-    ("password", "mysql", r"(?:dump|admin|sh|import)?\b[^\n|;\0]{0,120}?\s-p[\"']?(?P<v>[^\s\"'\0]{4,64})"),
-    ("password", "mariadb", r"(?:-dump|-admin)?\b[^\n|;\0]{0,120}?\s-p[\"']?(?P<v>[^\s\"'\0]{4,64})"),
-    ("password", "sshpass", r"\s+-p\s*[\"']?(?P<v>[^\s\"'\0]{4,64})"),
-    ("password", "redis-cli", r"\b[^\n|;\0]{0,120}?\s-a\s+[\"']?(?P<v>[^\s\"'\0]{4,64})"),
-    ("password", "docker login", r"\b[^\n|;\0]{0,120}?\s-p\s+[\"']?(?P<v>[^\s\"'\0]{4,128})"),
-    ("password", "mongo", r"(?:sh|dump|restore)?\b[^\n|;\0]{0,120}?\s-p\s+[\"']?(?P<v>[^\s\"'\0]{4,64})"),
-    ("password", "curl", r"\b[^\n|;\0]{0,160}?\s(?:-u|--user)\s+[\"']?[^\s:\"'\0]{1,60}:(?P<v>[^\s\"'\0]{4,128})"),
-    ("login", "login", r"(?: is|:|：| =) ?[\w.@-]{2,40} / (?P<v>[!-.0-~]{8,64})(?=\s|$|[，。,;])"),
-    ("login", "credentials", r"(?: are|:|：| =) ?[\w.@-]{2,40} / (?P<v>[!-.0-~]{8,64})(?=\s|$|[，。,;])"),
-    ("login", "账号", r" ?(?:是|:|：|=)? ?[a-zA-Z0-9_.@-]{2,40} ?/ ?(?P<v>[!-.0-~]{6,64})(?=\s|$|[，。,;])"),
-    ("login", "root", r" ?/ ?(?P<v>(?=[^\s/]{0,40}[@!#$%^&*])[!-.0-~]{6,64})(?=\s|$|[，。,;])"),
-    ("login", "admin", r" ?/ ?(?P<v>(?=[^\s/]{0,40}[@!#$%^&*])[!-.0-~]{6,64})(?=\s|$|[，。,;])"),
-    ("cookie", "cookie: ", r"[^\n\0]{0,200}?(?:sess|sid|auth|token)[\w.-]{0,20}=(?P<v>[A-Za-z0-9%._~+/-]{16,})"),
-    ("url-token", "sig=", r"(?P<v>[A-Za-z0-9%+/=_-]{20,})"),
-    ("url-token", "signature=", r"(?P<v>[A-Za-z0-9%+/=_-]{20,})"),
-)
-
-
-def _in_context(text: str, low: str) -> Iterator[Span]:
-    for kind, word, rest in _CONTEXTS:
-        if word not in low:
-            continue
-        for at in positions(low, word):
-            found = rx(rest).match(text, at + len(word))
-            if not found or glued(text, at):
-                continue
-            value = found["v"][:200]
-            judge = is_password if kind in ("password", "login") else is_token
-            if could_open(value, quoted=True) and judge(value):
-                yield *found.span("v"), kind

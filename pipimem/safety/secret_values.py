@@ -82,6 +82,22 @@ def is_token(value: str) -> bool:
     return bool(mixed) and (_entropy(value) >= 3.0 or bool(lower) + bool(upper) + bool(digit) + bool(other) >= 3)
 
 
+_FUNCTION_WORDS = frozenset(
+    "the and are for was were from not you that this with have has its our your they which".split()
+)
+
+
+def is_seed(value: str) -> bool:
+    """Whether words in a row can be a wallet's: 12 to 24, hardly one twice, and no sentence."""
+    words = rx(r"[a-z]+").findall(value)
+    return len(set(words)) >= 0.8 * len(words) and not _FUNCTION_WORDS & set(words)
+
+
+def is_mail_code(value: str) -> bool:
+    """Sixteen letters of one case: with such a code programs log in to a mailbox in China."""
+    return rx(r"[a-z]{16}|[A-Z]{16}").fullmatch(value) is not None and len(set(value)) > 8
+
+
 def classes(value: str) -> tuple[int, int, int, int]:
     """How many lower-case letters, capitals, digits and other characters."""
     lower = sum("a" <= char <= "z" for char in value)
@@ -92,6 +108,8 @@ def classes(value: str) -> tuple[int, int, int, int]:
 
 def is_wordy(value: str) -> bool:
     """An identifier made of words and small numbers: app-tls-2026, accessToken2, not 9f3c1ab7d2e4."""
+    if rx(r"[A-Z2-7]{16,}={0,6}").fullmatch(value) and len(rx(r"[2-7]+").findall(value)) > 1:
+        return False  # base32, as second factors are seeded
     parts = rx(r"[-_.]").split(value)
     if len(parts) > 2 and 2 * sum(part.isalpha() and len(part) > 2 for part in parts) >= len(parts):
         return all(len(part) <= 4 or rx(r"[A-Za-z]+[0-9]{0,2}").fullmatch(part) for part in parts)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pipimem.update.plan import Op
 
 NEAR = 0.85
+LEAST = 8  # characters from which nearly equal texts are the same
 PLAIN = re.compile(r"[\W_]+")
 STRETCH = re.compile(r"(turn:.+)\.(\d+)-(\d+)")
 VALUES = re.compile(
@@ -47,12 +48,16 @@ def same(one: str, other: str) -> bool:
     a, b = plain(one), plain(other)
     if a == b:
         return True
-    if min(len(a), len(b)) < 8 or NUMBER.findall(one) != NUMBER.findall(other):
+    if min(len(a), len(b)) < LEAST or NUMBER.findall(one) != NUMBER.findall(other):
         return False
     if bool(NOT.search(one)) != bool(NOT.search(other)):
         return False
-    left, right = _triples(a), _triples(b)
-    return len(left & right) >= NEAR * len(left | right) and _same_values(one, other)
+    return _near(_triples(a), _triples(b)) and _same_values(one, other)
+
+
+def _near(left: set[str], right: set[str]) -> bool:
+    shared = len(left & right)
+    return shared >= NEAR * (len(left) + len(right) - shared)
 
 
 def _same_values(one: str, other: str) -> bool:
@@ -67,6 +72,35 @@ def _triples(text: str) -> set[str]:
 def duplicate(text: str, others: Iterable[str]) -> bool:
     """Whether one of `others` says the same."""
     return any(same(text, other) for other in others)
+
+
+class Said:
+    """Entries against which many texts are held: answers as `duplicate` does, each text folded once."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._plain: set[str] = set()
+        self._alike: dict[tuple[tuple[str, ...], bool], list[tuple[set[str], str]]] = {}
+        for text in texts:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        """One more entry."""
+        found = plain(text)
+        self._plain.add(found)
+        if len(found) >= LEAST:
+            self._alike.setdefault(self._kind(text), []).append((_triples(found), text))
+
+    def holds(self, text: str) -> bool:
+        """Whether an entry says the same; only those with the same numbers and denials are compared."""
+        found = plain(text)
+        if found in self._plain:
+            return True
+        mine = _triples(found) if len(found) >= LEAST else set()
+        near = self._alike.get(self._kind(text), ()) if mine else ()
+        return any(_near(mine, triples) and _same_values(text, other) for triples, other in near)
+
+    def _kind(self, text: str) -> tuple[tuple[str, ...], bool]:
+        return tuple(NUMBER.findall(text)), bool(NOT.search(text))
 
 
 def unsafe(text: str, patterns: Sequence[str] = (), allow: Sequence[str] = ()) -> str:

@@ -18,6 +18,7 @@ from pipimem.update.plan import Op, Outcome, Plan
 from pipimem.workspace import Change
 
 Read = Callable[[str], bytes | None]
+TOGETHER = 8  # additions to one file from which they are folded in one pass; what it saves grows with their square
 Damage = Callable[[str, bytes], str]
 
 
@@ -77,7 +78,10 @@ def merge(plan: Plan, read: Read, damage: Damage = _own_damage) -> Merged:
 
 
 def _folded(plan: Plan, path: str, data: bytes, merged: Merged) -> bytes:
-    for op in (o for o in plan.ops if o.path == path):
+    ops = [op for op in plan.ops if op.path == path]
+    if len(ops) >= TOGETHER and all(op.op == "add" and not op.needs for op in ops):
+        data, ops = _together(plan, ops, data, merged)
+    for op in ops:
         if op.needs and any(o.op.path == op.needs for o in (*merged.refused, *merged.proposed)):
             merged.refused.append(Outcome(op, f"'{op.needs}' could not take what it needs there."))
             continue
@@ -89,6 +93,40 @@ def _folded(plan: Plan, path: str, data: bytes, merged: Merged) -> bytes:
         except Error as error:
             merged.refused.append(Outcome(op, error.message))
     return data
+
+
+def _together(plan: Plan, ops: list[Op], data: bytes, merged: Merged) -> tuple[bytes, list[Op]]:
+    """Many additions in one pass, as far as each fits without a question; the others are left to be folded singly."""
+    now, base = markdown.parse(data), _base(plan, ops[0])
+    said, before = guards.Said(e.text for e in now.entries), guards.Said(e.text for e in base.entries)
+    headings = {op.heading for op in ops}
+    lost = {h for h in headings if _has_section(base, h) and not _has_section(now, h)}
+    fit: list[Op] = []
+    rest: list[Op] = []
+    for op in ops:
+        if op.heading in lost or said.holds(op.text) or before.holds(op.text):
+            rest.append(op)
+        else:
+            said.add(op.text)
+            fit.append(op)
+    return _halved(fit, rest, data, merged)
+
+
+def _halved(fit: list[Op], rest: list[Op], data: bytes, merged: Merged) -> tuple[bytes, list[Op]]:
+    """All that fit at once; where they do not go together, each half by itself."""
+    try:
+        wanted = [(op.heading, op.text, markdown.comment(op.id, op.facts)) for op in fit]
+        new = markdown.add_entries(markdown.parse(data), wanted)
+    except Error:
+        new = None
+    if new is not None:
+        merged.done += fit
+        return new, rest
+    if len(fit) < TOGETHER:
+        return data, [*fit, *rest]
+    half = len(fit) // 2
+    data, rest = _halved(fit[:half], rest, data, merged)
+    return _halved(fit[half:], rest, data, merged)
 
 
 def _restored(plan: Plan, read: Read) -> list[Change]:

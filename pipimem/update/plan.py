@@ -181,7 +181,8 @@ def _learned(ops: Sequence[Op], width: int) -> str:
 def _counted(ops: Sequence[Op]) -> str:
     counts: dict[str, int] = {}
     for op in ops:
-        counts[NAMES[op.op]] = counts.get(NAMES[op.op], 0) + 1
+        name = "note" if op.op == "append" and "/memory/" in f"/{op.path}" else NAMES[op.op]
+        counts[name] = counts.get(name, 0) + 1
     return ", ".join(f"{name} {n}" for name, n in counts.items())
 
 
