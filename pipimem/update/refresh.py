@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipimem.text import decode, one_line
+from pipimem.text import decode, one_line, plural
 from pipimem.update import SESSION_ITEM, Extracted, Setting, dates, day_of, guards
 from pipimem.update.plan import Op, Outcome
 from pipimem.update.session import SECTIONS, Item, Session
@@ -94,7 +94,7 @@ def refresh(
     if new:
         count = len([op for op in found.ops if op.op == "add"]) if found else 0
         remembered = f", {count} remembered" if found else ""
-        line = f"{day_of(window)} {transcript.ref}: {len(window)} messages{remembered}"
+        line = f"{day_of(window)} {transcript.ref}: {plural(len(window), 'message')}{remembered}"
         session.add("Worklog", line, _facts(window[-1:], setting))
     session.fit()
     rejected = tuple(_telling(session.rejected))
