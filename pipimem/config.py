@@ -24,14 +24,14 @@ class Key:
     """One setting: its default (which fixes the type), the values or the range allowed, who may set it.
 
     `choices` bind the items of a list or table too; `own` means the user's file only; with `adds` the workspace's
-    items come after the user's.
+    items come after the user's; of a key that `tightens` the value that stands last in its choices wins.
     """
 
-    __slots__ = ("adds", "choices", "default", "doc", "own", "span")
+    __slots__ = ("adds", "choices", "default", "doc", "own", "span", "tightens")
 
     def __init__(
         self, default: Any, doc: str, choices: tuple[str, ...] = (), *, span: tuple[float, float] | None = None,
-        own: bool = False, adds: bool = False,
+        own: bool = False, adds: bool = False, tightens: bool = False,
     ) -> None:  # fmt: skip
         self.default = default
         self.doc = doc
@@ -39,6 +39,7 @@ class Key:
         self.span = span
         self.own = own
         self.adds = adds
+        self.tightens = tightens
 
 
 KEYS: dict[str, Key] = {
@@ -55,6 +56,27 @@ KEYS: dict[str, Key] = {
     "workspace.file_limit": Key(0, "Most characters a file may grow to; 0 means 50 MB.", span=(0, 50_000_000)),
     "workspace.own": Key(
         "~/.pipimem/memory", "Folder of the user's own workspace, which --global asks as well.", own=True
+    ),
+    "index.vectors": Key(
+        "", "Model for search by meaning, such as fastembed:BAAI/bge-small-en-v1.5; none means words only.", own=True
+    ),
+    "index.models": Key({}, "Folder of a workspace → its model, where it is another than `vectors`.", own=True),
+    "index.vector_weight": Key(
+        0.0,
+        "Weight of meaning against 1 for words; 0: by the model, 0.25 where it was trained to retrieve, else 0.1.",
+        span=(0, 1),
+    ),
+    "index.vector_languages": Key([], "Languages the model is asked in, as en or zh; none: by its name.", own=True),
+    "index.reranker": Key(
+        "", "Model that puts the best 20 in order, such as fastembed:Xenova/ms-marco-MiniLM-L-6-v2.", own=True
+    ),
+    "index.reranker_languages": Key([], "Languages the reranker is asked in; none: by its name.", own=True),
+    "index.folders": Key({}, "Model that runs here → folder with its files, for machines without a hub.", own=True),
+    "index.meaning": Key(
+        "any",
+        "Which models may see this workspace's texts; the strictest word of all settings counts.",
+        ("any", "local", "off"),
+        tightens=True,
     ),
     "recall.mode": Key("policy", "What hosts inject.", ("observe", "policy", "auto", "full")),
     "recall.policy": Key(
@@ -89,13 +111,15 @@ class Config:
     """The effective settings of one workspace; `config["recall.budget"]` reads one.
 
     `trusted` is false for settings remembered in the cache: good for asking, read anew before anything is written.
+    `models` says whether search asks a model at all; where it does, which one is read anew.
     """
 
-    __slots__ = ("trusted", "values")
+    __slots__ = ("models", "trusted", "values")
 
-    def __init__(self, values: Mapping[str, Any], *, trusted: bool = True) -> None:
+    def __init__(self, values: Mapping[str, Any], *, trusted: bool = True, models: bool = False) -> None:
         self.values = {name: values.get(name, key.default) for name, key in KEYS.items()}
         self.trusted = trusted
+        self.models = models or any(self.values[name] for name in ("index.vectors", "index.models", "index.reranker"))
 
     def __getitem__(self, name: str) -> Any:
         return self.values[name]
@@ -140,7 +164,8 @@ def remembered(root: str, cache: str) -> Config:
         with open(cache, "rb") as file:
             stored = json.load(file)
         if stored["signature"] == signature(root):
-            return Config({k: v for k, v in stored["values"].items() if not KEYS[k].own}, trusted=False)
+            values = {k: v for k, v in stored["values"].items() if not KEYS[k].own}
+            return Config(values, trusted=False, models=bool(stored["models"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         pass
     return load(root)
@@ -151,7 +176,8 @@ def remember(config: Config, root: str) -> bytes:
     import json
 
     values = {k: v for k, v in config.values.items() if not KEYS[k].own}
-    return json.dumps({"signature": signature(root), "values": values}, ensure_ascii=False).encode("utf-8")
+    stored = {"signature": signature(root), "values": values, "models": config.models}
+    return json.dumps(stored, ensure_ascii=False).encode("utf-8")
 
 
 def load(root: str) -> Config:
@@ -162,12 +188,22 @@ def load(root: str) -> Config:
     values: dict[str, Any] = {}
     values.update(_read(user_file(), own=True))
     for name, value in _read(os.path.join(root, FILE), own=False).items():
-        values[name] = [*values.get(name, []), *value] if KEYS[name].adds else value
+        values[name] = _over(KEYS[name], values.get(name), value)
     for variable, name in ENVIRONMENT.items():
         raw = os.environ.get(variable.upper())
         if raw is not None and not isinstance(KEYS[name].default, dict | list):
-            values[name] = _checked(name, _from_text(KEYS[name], raw), variable.upper())
+            value = _checked(name, _from_text(KEYS[name], raw), variable.upper())
+            values[name] = _over(KEYS[name], values.get(name), value)
     return Config(values)
+
+
+def _over(key: Key, before: Any, value: Any) -> Any:
+    """What holds once a file or variable that comes later says `value`."""
+    if before is None:
+        return value
+    if key.tightens:
+        return max(before, value, key=key.choices.index)
+    return [*before, *value] if key.adds else value
 
 
 def _from_text(key: Key, raw: str) -> Any:

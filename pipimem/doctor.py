@@ -47,7 +47,8 @@ def examine(memory: Memory, *, fix: bool = False) -> list[Probe]:
         _try("git", _git, memory),
         _try("commits", _commits, memory),
         Probe("model", True, "none configured: the updater works by rules"),
-        Probe("vectors", True, "off: search is by words"),
+        _try("vectors", _vectors, memory),
+        _try("reranker", _reranker, memory),
     ]
     return mended + probes
 
@@ -196,6 +197,24 @@ def _chinese(memory: Memory) -> tuple[bool, str]:
     memory.search(PROBE_WORDS, all_channels=True, limit=1)
     good = memory.cutter == "dictionary"
     return good, "words are cut by the dictionary" if good else f"cut by {memory.cutter}: run 'pipimem index'"
+
+
+def _vectors(memory: Memory) -> tuple[bool, str]:
+    """Asks the model for the meaning of a few words, for real."""
+    if memory.meaning is None or not memory.meaning.wanted:
+        why = "none is named" if memory.meaning is None else memory.meaning.off
+        return True, f"off, {why}: search is by words"
+    memory.search(PROBE_WORDS, all_channels=True, limit=1)
+    missing = [m for m in memory.meaning.missing if m.startswith("vectors")] or [memory.meaning.state()["missing"]]
+    return not missing[0], missing[0].removeprefix("vectors: ") or f"'{memory.meaning.wanted}' answers"
+
+
+def _reranker(memory: Memory) -> tuple[bool, str]:
+    """Has the model put two texts in order, for real."""
+    if memory.meaning is None or not memory.meaning.depth:
+        return True, "off: none is named, or not allowed here"
+    why = memory.meaning.probe_reranker()
+    return not why, why or f"'{memory.workspace.config['index.reranker']}' answers"
 
 
 def _git(memory: Memory) -> tuple[bool, str]:

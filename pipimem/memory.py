@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pipimem.forgetting import Forgotten
     from pipimem.git import Commit
     from pipimem.lifecycle import Lifecycle, Step
+    from pipimem.meaning import Embedded, Meaning
     from pipimem.recall import Recall
     from pipimem.recall.context import Context
     from pipimem.recall.offer import Skills
@@ -56,7 +57,33 @@ def open(path: str | None = None) -> Memory:
 
 
 class Memory(Opened):
-    """One opened workspace with every verb: asking stands here, the others in the module of their subject."""
+    """One opened workspace with every verb: asking stands here, the others in the module of their subject.
+
+    With `patient` false no answer waits for a model: words only, as in a hook.
+    """
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.patient = True
+        self._meaning: Meaning | None = None
+
+    def close(self) -> None:
+        """Lets go of the index, and of the vectors."""
+        super().close()
+        if self._meaning is not None:
+            self._meaning.close()
+            self._meaning = None
+
+    @property
+    def meaning(self) -> Meaning | None:
+        """Search by meaning, where the user's own config names a model and an answer may wait for it."""
+        if not self.patient or not self.workspace.config.models:
+            return None
+        if self._meaning is None:
+            from pipimem.meaning import Meaning
+
+            self._meaning = Meaning(self)
+        return self._meaning
 
     # Asking
 
@@ -80,18 +107,24 @@ class Memory(Opened):
             )  # fmt: skip
 
         if not also:
-            return ask(self)
+            return self._reranked(query, ask(self), limit)
         if channel is not None:
             self.workspace.channel(channel)
         from pipimem import several
 
         answers, failed = several.asked([self, *also], ask)
         others = [several.named(hits, m.workspace.root) for m, hits in zip(also, answers[1:], strict=True)]
-        hits = several.merged([answers[0], *others])[: max(1, min(1000, limit))]
+        hits = self._reranked(query, several.merged([answers[0], *others]), limit)
         if failed and not hits:
             raise failed[0]
         self.notes += [f"Not searched: {error}" for error in failed]
         return hits
+
+    def _reranked(self, query: str, hits: list[Hit], limit: int) -> list[Hit]:
+        """The best `limit`, put in order by a cross-encoder where one is named."""
+        if self.meaning is not None:
+            hits = self.meaning.reranked(query, hits)
+        return hits[: max(1, min(1000, limit))]
 
     def _known_channel(self, channel: str | None) -> str | None:
         """The channel, where this workspace has it; else None, its shared layer alone."""
@@ -108,7 +141,10 @@ class Memory(Opened):
             channel, all_channels=all_channels, target=target, project=project, category=category, layers=layers,
             kinds=kinds, min_confidence=min_confidence,
         )  # fmt: skip
-        hits = self.passages.search(query, scope, max(1, min(1000, limit)), evidence=evidence)
+        meaning, most = self.meaning, max(1, min(1000, limit))
+        if meaning is not None:
+            most = max(most, meaning.depth)
+        hits = self.passages.search(query, scope, most, evidence=evidence, near=meaning.near if meaning else None)
         if not hits and self.skipped:
             raise Unreadable(
                 f"Nothing was found, but {_skips(self.skipped)} could not be read.",
@@ -153,6 +189,8 @@ class Memory(Opened):
         if way.fire and not result.items and self.skipped:
             result.failed, result.reason = True, f"could not look: {_skips(self.skipped)} could not be read"
         result.trace["stale"], result.trace["cutter"] = self.stale, self.cutter
+        if self.meaning is not None:
+            result.trace["missing"] = list(self.meaning.missing)
         result.trace["ms"] = round((perf_counter() - started) * 1000, 1)
         self._keep(result, channel, session)
         return result
@@ -162,14 +200,16 @@ class Memory(Opened):
     ) -> Callable[[str, int], list[Hit]]:  # fmt: skip
         """How a recall asks: this index, and those of other workspaces in what they have of the scope."""
         if not also:
-            return lambda query, limit: self.passages.search(query, scope, limit, evidence=True)
+            near = self.meaning.near if self.meaning else None
+            return lambda query, limit: self.passages.search(query, scope, limit, evidence=True, near=near)
         from pipimem import several
 
         scopes = {m: m.scope(m._known_channel(channel), all_channels=all_channels, layers=layers) for m in also}
         scopes[self] = scope
 
         def ask(memory: Memory, query: str, limit: int) -> list[Hit]:
-            hits = memory.passages.search(query, scopes[memory], limit, evidence=True)
+            near = memory.meaning.near if memory.meaning else None
+            hits = memory.passages.search(query, scopes[memory], limit, evidence=True, near=near)
             return hits if memory is self else several.named(hits, memory.workspace.root)
 
         def search(query: str, limit: int) -> list[Hit]:
@@ -316,6 +356,21 @@ class Memory(Opened):
         if path not in documents or not scope.covers(documents[path].channel, documents[path].layer):
             raise NotFound(f"There is no document '{printable(path)}' in scope.", "See 'pipimem status'.")
         return documents[path]
+
+    # Meaning
+
+    def embed(
+        self, *, dry_run: bool = False, most: int | None = None, said: Callable[[int, int], None] = lambda n, m: None
+    ) -> Embedded:
+        """Brings the vectors up to date with the index, at most `most` texts of them; `dry_run` only counts.
+
+        Each batch is kept at once, so what was killed goes on where it was. `said(done, all)` is told of progress.
+        Raises `Usage` where no model is named, `Refused` while another process embeds, and `Failed` by the model.
+        """
+        from pipimem.meaning import Meaning
+
+        self._meaning = self._meaning or Meaning(self)
+        return self._meaning.embed(dry_run=dry_run, most=most, said=said)
 
     # Channels
 
@@ -496,6 +551,8 @@ class Memory(Opened):
         """
         from pipimem import forgetting
 
+        if self._meaning is not None and not dry_run:
+            self._meaning.close()
         return forgetting.forget(
             self, refs, source=source, match=match, channel=channel, everything=everything, dry_run=dry_run
         )

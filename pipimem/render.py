@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipimem.index import Hit
     from pipimem.index.sync import Diff
     from pipimem.lifecycle import Step
+    from pipimem.meaning import Embedded
     from pipimem.recall import Recall
     from pipimem.recall.context import Context
     from pipimem.references import Shown
@@ -436,6 +437,26 @@ def work_text(row: dict[str, Any]) -> str:
     return f"{row['channel'] or 'index'}  {row['event']}: {row['job']}: {said}\n"
 
 
+def embedded_json(done: Embedded) -> dict[str, Any]:
+    """What embedding did, or would do, as `index --json` gives it."""
+    return {name: getattr(done, name) for name in sorted(done.__slots__)}
+
+
+def embedded_text(done: Embedded, *, dry_run: bool) -> str:
+    """What embedding did, or would do, for a person: how many texts, what they cost, where they go."""
+    if dry_run:
+        where = "sent to" if done.remote else "read by"
+        return f"{plural(done.waiting, 'text')} of {done.total} would be {where} {done.model}: about {done.tokens} tokens\n"
+    lines = []
+    if done.texts:
+        lines.append(f"{plural(done.texts, 'text')} embedded by {done.model}: about {done.tokens} tokens")
+    if done.waiting:
+        lines.append(f"{plural(done.waiting, 'text')} of {done.total} wait for 'pipimem index --vectors'")
+    if not lines:
+        lines.append(f"vectors of {plural(done.total, 'text')} by {done.model}: up to date")
+    return "\n".join(lines) + "\n"
+
+
 def status_text(state: dict[str, Any]) -> str:
     """`status` for a person."""
     layers = [
@@ -450,6 +471,7 @@ def status_text(state: dict[str, Any]) -> str:
         f"index       {index['path']}{' (stale)' if index['stale'] else ''}",
         f"Chinese     {index['dictionary'] or 'no dictionary: run pipimem index'}",
         f"models      {', '.join(state['models']) or 'none: the updater works by rules'}",
+        f"meaning     {_meaning_text(state['vectors'])}",
         f"history     {state['git']}",
     ]
     if state["pending_commits"]:
@@ -467,6 +489,17 @@ def status_text(state: dict[str, Any]) -> str:
     ]
     lines += [f"problem     {p['path']}: {p['reason']}" for p in state["problems"]]
     return "\n".join(lines) + "\n\n" + table([("layer", "files", "size"), *layers])
+
+
+def _meaning_text(found: dict[str, Any]) -> str:
+    """Which models search goes by besides words, and what is missing."""
+    if not found["model"]:
+        said = f"off, {found['off']}: search is by words"
+    else:
+        said = f"{found['using'] or found['model']} ({plural(found['texts'], 'text')}, {found['bytes'] / 1e6:.1f} MB)"
+        said += f"; {found['missing']}" if found["missing"] else ""
+        said += f"; in the making: {found['model']}" if found["using"] not in ("", found["model"]) else ""
+    return said + (f"; reranker {found['reranker']}" if found["reranker"] else "")
 
 
 def evaluation_text(result: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pipimem import maintaining, standing
 from pipimem.editing import skills
 from pipimem.git import GitOff
+from pipimem.meaning import Meaning
 from pipimem.text import decode, tokens
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def status(memory: Opened) -> dict[str, Any]:
         git = f"{memory.commits.repository().root}: history on"
     except GitOff as off:
         git = off.message
+    meaning = Meaning(memory).state()
     return {
         "workspace": memory.workspace.root,
         "mode": memory.workspace.config["recall.mode"],
@@ -46,8 +48,11 @@ def status(memory: Opened) -> dict[str, Any]:
         "models": list(memory.workspace.config["update.models"]),
         "off": [
             *([] if memory.workspace.config["update.models"] else ["models: the updater works by rules"]),
-            "vectors: search is by words",
+            *([] if meaning["model"] else [f"vectors, {meaning['off']}: search is by words"]),
+            *([] if meaning["reranker"] else ["reranker: none is named"]),
+            "models in hooks: an answer there is by words, a model takes too long to start",
         ],
+        "vectors": meaning,
         "limits": {
             "standing_items": standing.MOST,
             "standing_characters": standing.CHARACTERS,

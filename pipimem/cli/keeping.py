@@ -6,10 +6,14 @@ import os
 import sys
 
 from pipimem.cli.common import opened, print_json, say_notes
-from pipimem.errors import NotFound
+from pipimem.errors import Error, NotFound, Usage
 
+FEW = 200
+"""Texts that a plain `index` embeds by the way once a workspace has vectors: a day's edits, a cent or a few seconds."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pipimem.meaning import Embedded
+    from pipimem.memory import Memory
     from pipimem.options import Options as Namespace
     from pipimem.options import Parser
 
@@ -75,16 +79,23 @@ def _channel(options: Namespace) -> int:
 
 def _index_arguments(parser: Parser) -> None:
     parser.add_argument("--rebuild", action="store_true", help="start afresh; also after the workspace was emptied")
+    parser.add_argument("--vectors", action="store_true", help="embed whatever has no vector yet, however much it is")
+    parser.add_argument("--dry-run", action="store_true", help="with --vectors: count texts and tokens, send nothing")
 
 
 def _index(options: Namespace) -> int:
     from pipimem import render
 
     with opened(options) as memory:
+        if options.dry_run and not options.vectors:
+            raise Usage("'--dry-run' counts what '--vectors' would send.", "Give both.")
         diff = memory.index(rebuild=options.rebuild)
         say_notes(memory)
         answer = render.diff_json(diff, memory.tokenizer)
         answer["documents"] = memory.documents
+        embedded = _embedded(memory, options)
+        if embedded is not None:
+            answer["vectors"] = render.embedded_json(embedded)
     if options.json:
         print_json(answer)
     else:
@@ -93,9 +104,31 @@ def _index(options: Namespace) -> int:
             f"{len(diff.added)} added, {len(diff.changed)} changed, {len(diff.removed)} removed, "
             f"in {diff.seconds:.2f} s"
         )
+        if embedded is not None:
+            print(render.scrubbed(render.embedded_text(embedded, dry_run=options.dry_run)), end="")
     for path, reason in diff.skipped:
         print(f"pipimem: skipped '{render.scrubbed(path)}': {reason}", file=sys.stderr)
     return 0
+
+
+def _embedded(memory: Memory, options: Namespace) -> Embedded | None:
+    """Brings vectors up to date: whatever is asked for outright, else a day's edits of a workspace that has them."""
+    if options.vectors:
+        return memory.embed(
+            dry_run=options.dry_run, said=_progress if sys.stderr.isatty() else lambda done, whole: None
+        )
+    if memory.meaning is None or not memory.meaning.wanted:
+        return None
+    try:
+        due = memory.embed(dry_run=True)
+        return memory.embed() if 0 < due.waiting <= FEW and due.total > due.waiting else due
+    except Error as error:  # words are indexed; that is what was asked for
+        print(f"pipimem: no vectors: {error}", file=sys.stderr)
+        return None
+
+
+def _progress(done: int, whole: int) -> None:
+    print(f"\r{done} of {whole} texts", end="" if done < whole else "\n", file=sys.stderr)
 
 
 def _no_arguments(parser: Parser) -> None:

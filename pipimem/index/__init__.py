@@ -111,17 +111,20 @@ class Index:
     # Asking
 
     def search(
-        self, text: str, scope: Scope, limit: int, *, evidence: bool = False, fresh: bool = False
+        self, text: str, scope: Scope, limit: int, *, evidence: bool = False, fresh: bool = False,
+        near: Callable[[sqlite3.Connection, str, Scope], tuple[Sequence[int], float] | None] | None = None,
     ) -> list[Hit]:  # fmt: skip
         """The best `limit` passages in scope, with their `evidence` signal where asked for.
 
-        `fresh` looks at the files even when that was done just now. Raises `Usage` for a query without words, else
+        `fresh` looks at the files even when that was done just now. `near` finds rows by meaning, with their weight.
+        Raises `Usage` for a query without words, else
         `Unreadable` or `Refused`.
         """
 
         def ask(db: sqlite3.Connection) -> Found:
             query = self._query(text, db)
-            hits, wrong = search(db, self._read, query, scope, limit, self._known)
+            found = near(db, text, scope) if near else None
+            hits, wrong = search(db, self._read, query, scope, limit, self._known, found)
             if evidence and hits:
                 from pipimem.index.evidence import weigh
 
@@ -486,9 +489,9 @@ class Index:
             self._say(f"The index was unusable ({reason}) and is made anew; the old file is '{name}'.")
 
     def purge(self) -> None:
-        """Makes what was deleted unreadable in every index file, not only unreachable.
+        """Makes what was deleted unreadable in every index file and vector store, not only unreachable.
 
-        Files of other versions and places and damaged ones are deleted, and the index when it cannot be cleaned now.
+        Files of other versions and places and damaged ones are deleted, and whatever cannot be cleaned now.
         """
         from pipimem.index import upkeep
 
@@ -499,6 +502,27 @@ class Index:
         for path in {self._at, self.place.find(inside=False)[0]} - {MEMORY}:
             upkeep.delete(*upkeep.others(path))
             if path != self._at:
+                upkeep.delete(*upkeep.files(path))
+        self._purge_vectors()
+
+    def _purge_vectors(self) -> None:
+        from pipimem.index import upkeep, vectors
+
+        here = {self.workspace.private("cache"), os.path.dirname(self.place.find(inside=False)[0])} - {""}
+        paths = [path for folder in here for path in vectors.stores(folder)]
+        if not paths:
+            return
+        live = {piece.key for piece in vectors.pieces(self.reader(None))}
+        for path in paths:
+            try:
+                store = vectors.Store(path, write=True)
+                try:
+                    clean = store.purge(live)
+                finally:
+                    store.close()
+            except (Refused, OSError, sqlite3.Error):
+                clean = False
+            if not clean:
                 upkeep.delete(*upkeep.files(path))
 
     def _clean(self) -> bool:

@@ -106,11 +106,13 @@ class Settings:
 
     `servers` maps a service or a server of one's own to its base URL, `environ` is where keys are, and `scripted`
     allows the scripted provider, which reads a file of any name (for `--model`, never for a workspace's settings).
+    `folders` maps a model that runs here to the folder with its files, for machines that cannot load them.
     """
 
     servers: Mapping[str, str] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     scripted: bool = False
+    folders: Mapping[str, str] = field(default_factory=dict)
 
 
 def provider(name: str, settings: Settings | None = None) -> Provider:
@@ -126,7 +128,7 @@ def provider(name: str, settings: Settings | None = None) -> Provider:
     if service == "scripted" and not settings.scripted:
         raise Usage(f"The model '{printable(name)}' cannot be named in settings.", "Name it with --model.")
     target = OWN.get(service)
-    factory = _own(target) if target else _installed(service, name)
+    factory = own(target) if target else installed(service, name, OWN, GROUP)
     made: Provider = factory(model.strip(), settings)
     return made
 
@@ -147,23 +149,25 @@ def base_url(service: str, settings: Settings, variable: str, default: str) -> s
     return url.rstrip("/")
 
 
-def _own(target: str) -> Callable[[str, Settings], Provider]:
+def own(target: str) -> Callable[..., Any]:
+    """The factory at `module:function`."""
     import importlib
 
     module, _, function = target.partition(":")
-    found: Callable[[str, Settings], Provider] = getattr(importlib.import_module(module), function)
+    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
     return found
 
 
-def _installed(service: str, name: str) -> Callable[[str, Settings], Provider]:
+def installed(service: str, name: str, ours: Mapping[str, str], group: str) -> Callable[..., Any]:
+    """The factory that another package offers as an entry point. Raises `Usage`, with the nearest of the names."""
     from importlib.metadata import entry_points
 
-    points = entry_points(group=GROUP)
+    points = entry_points(group=group)
     for point in points:
         if point.name == service:
-            found: Callable[[str, Settings], Provider] = point.load()
+            found: Callable[..., Any] = point.load()
             return found
-    known = sorted({*OWN, *(point.name for point in points)})
+    known = sorted({*ours, *(point.name for point in points)})
     close = nearest(service, known, 1)
     hint = f"Did you mean '{close[0]}:'?" if close else f"Known services: {', '.join(known)}."
     raise Usage(f"The model '{printable(name)}' names an unknown service.", hint)

@@ -67,14 +67,17 @@ def compatible(model: str, settings: Settings) -> Wire:
     """Any server that speaks OpenAI's protocol: `compatible:SERVER/MODEL` for a server named in the user's own config
     (key in SERVER_API_KEY), else `compatible:MODEL` at PIPIMEM_LLM_URL (key in PIPIMEM_LLM_KEY). Keys are optional.
     """
+    rest, url, variable = server_of(model, settings)
+    return _wire("compatible", Service("compatible", rest, url, (variable,), open=True), settings, model)
+
+
+def server_of(model: str, settings: Settings) -> tuple[str, str, str]:
+    """A compatible server's own name for a model, its base URL, and the variable that may hold its key."""
     server, slash, rest = model.partition("/")
     if slash and rest and server in settings.servers:
         variable = re.sub(r"[^A-Z0-9]", "_", server.upper()) + "_API_KEY"
-        service = Service("compatible", rest, base_url(server, settings, "", ""), (variable,), open=True)
-    else:
-        url = base_url("compatible", settings, "PIPIMEM_LLM_URL", "")
-        service = Service("compatible", model, url, ("PIPIMEM_LLM_KEY",), open=True)
-    return _wire("compatible", service, settings, model)
+        return rest, base_url(server, settings, "", ""), variable
+    return model, base_url("compatible", settings, "PIPIMEM_LLM_URL", ""), "PIPIMEM_LLM_KEY"
 
 
 def _wire(name: str, service: Service, settings: Settings, model: str = "") -> Wire:

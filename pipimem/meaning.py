@@ -1,0 +1,472 @@
+"""Search by meaning over an opened workspace: which model is asked, what it is sent, and what is missing when it is not.
+
+Everything here is an addition: without a model, with one that is down, slow or half done, words answer alone and
+`missing` says why. Only the user's own config names a model; a workspace may forbid it (docs/decisions/0025).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from pipimem import safety
+from pipimem.errors import Error, Refused, Usage
+from pipimem.index import schema, vectors
+from pipimem.index.place import MEMORY
+from pipimem.llm import Failed, Settings
+from pipimem.llm.embedding import Embedder, embedder
+from pipimem.llm.reranking import Reranker, reranker
+from pipimem.text import has_han, tokens
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    from pipimem.index import Hit, Scope
+    from pipimem.index.near import Near
+    from pipimem.index.vectors import Piece, Store
+    from pipimem.opened import Opened
+
+    T = TypeVar("T")
+
+SECONDS = 3.0
+"""What an answer waits for a model at most, loading it included (design: bounded to 3 s, failing open)."""
+TIRED = 60.0
+"""Seconds for which a model that failed is not asked again while answering."""
+NEAREST = 100
+"""Passages that vectors name; what stands lower adds nothing to the first twenty."""
+TOP = 20
+"""Passages a reranker reads."""
+RETRIEVAL, OTHER = 0.25, 0.1
+"""Weights, chosen on the dev splits of the shared sets (docs/benchmarks.md): half of either gives half of the gain,
+twice of either takes more from questions that words answer than it gives."""
+REMEMBERED = 64
+BATCH_TOKENS = 100_000
+"""Estimated tokens of one request; services take 300,000."""
+
+
+class Embedded:
+    """What embedding did, or with a dry run would do: texts and their tokens (an estimate), what is left and why."""
+
+    __slots__ = ("model", "remote", "skipped", "texts", "tokens", "total", "waiting")
+
+    def __init__(self, model: str, *, remote: bool) -> None:
+        self.model = model
+        self.remote = remote
+        self.texts = self.tokens = self.total = self.waiting = self.skipped = 0
+
+
+class Meaning:
+    """The models of one opened workspace. `missing` names what did not help with the last answer, "" where all did."""
+
+    def __init__(self, memory: Opened) -> None:
+        self.memory = memory
+        memory.workspace.trust()
+        self.config = memory.workspace.config
+        self.missing: list[str] = []
+        self.wanted, self.off = _wanted(self.config, memory.workspace.root)
+        servers, folders = self.config["llm.servers"], self.config["index.folders"]
+        self.settings = Settings(servers=servers, folders=folders)
+        self._embedders: dict[str, Embedder] = {}
+        self._reranker: Reranker | None = None
+        self._near: tuple[str, Near] | None = None
+        self._queries: dict[tuple[str, str], Sequence[float]] = {}
+        self._tired: dict[str, tuple[float, str]] = {}
+
+    def close(self) -> None:
+        """Lets go of the vectors, in memory and on disk."""
+        if self._near is not None:
+            self._near[1].store.close()
+            self._near = None
+
+    @property
+    def depth(self) -> int:
+        """How many hits a search needs at least, for the reranker to have its 20."""
+        return TOP if self.config["index.reranker"] and self.config["index.meaning"] != "off" else 0
+
+    # Asking
+
+    def near(self, db: sqlite3.Connection, text: str, scope: Scope) -> tuple[list[int], float] | None:
+        """The rows in scope that mean most nearly the same as `text`, with their weight; None where words must do."""
+        self.missing = [m for m in self.missing if m.startswith("reranker")]
+        if not self.wanted:
+            return None
+        try:
+            found = self._opened()
+            if found is None:
+                self.missing.append("vectors: nothing is embedded yet; run 'pipimem index --vectors'")
+                return None
+            model, near = found
+            asked = self._embedder(model)
+            if not _reads(self._languages(asked), text):
+                self.missing.append(f"vectors: '{model}' does not read this language")
+                return None
+            vector = self._query(asked, text)
+            if len(vector) != near.dimension:
+                raise Failed(
+                    "no-completion", f"'{model}' gives {len(vector)} numbers now, its store holds {near.dimension}.",
+                    "Run 'pipimem index --vectors'.",
+                )  # fmt: skip
+            return near.rank(db, _unit(vector), scope, NEAREST), self._weight(asked)
+        except ImportError:
+            self.missing.append("vectors: numpy is missing. Run: pip install 'pipimem[vectors]'")
+        except Error as error:
+            self.missing.append(f"vectors: {error}")
+        except vectors.BROKEN as error:
+            self.close()
+            self.missing.append(f"vectors: their store cannot be read ({error})")
+        return None
+
+    def _opened(self) -> tuple[str, Near] | None:
+        """The model whose vectors answer, and they: the wanted one, or while it is not done the one before it."""
+        from pipimem.index.near import Near
+
+        path = self._choice()
+        if path is None:
+            return None
+        if self._near is None or self._near[1].store.path != path:
+            self.close()
+            try:
+                store = vectors.Store(path)
+            except schema.Absent:
+                return None
+            self._near = store.facts["model"], Near(store)
+        return self._near
+
+    def _choice(self) -> str | None:
+        """The store to answer from: the wanted model's once it is complete, else another complete one, else its."""
+        own = self.path()
+        if self._near is not None and self._near[1].store.path == own and self._near[1].store.facts.get("complete"):
+            return own
+        facts = {path: _facts(path) for path in vectors.stores(os.path.dirname(own))}
+        if facts.get(own, {}).get("complete"):
+            return own
+        for path, known in facts.items():
+            if path != own and known.get("complete") and self._may(known.get("model", "")):
+                return path
+        return own if facts.get(own) else None
+
+    def _may(self, model: str) -> bool:
+        """Whether the model of an older store may still be asked: code of the user's own only where config names it."""
+        if not model or model.startswith("python:"):
+            return False
+        try:
+            return self.config["index.meaning"] == "any" or not self._embedder(model).remote
+        except Error:
+            return False
+
+    def _embedder(self, model: str) -> Embedder:
+        if model not in self._embedders:
+            made = self._embedders[model] = embedder(model, self.settings)
+            if self.config["index.meaning"] == "local" and made.remote:
+                del self._embedders[model]
+                raise Refused(f"'{model}' is not on this machine.", "'index.meaning' is 'local' here.")
+        return self._embedders[model]
+
+    def _languages(self, model: Embedder) -> Sequence[str]:
+        describe = getattr(model, "describe", None)
+        if describe is not None:
+            describe()
+        return self.config["index.vector_languages"] or model.traits.languages
+
+    def _weight(self, model: Embedder) -> float:
+        given = float(self.config["index.vector_weight"])
+        return given or (RETRIEVAL if model.traits.retrieval else OTHER)
+
+    def _query(self, model: Embedder, text: str) -> Sequence[float]:
+        """The vector of a query, with its secrets taken out before it is sent."""
+        key = model.model_id, text
+        if key not in self._queries:
+            sent = self.memory.redacted(text)[: vectors.CLIPPED]
+            (vector,) = self._bounded(model.model_id, lambda: model.embed_queries([sent]))
+            if len(self._queries) >= REMEMBERED:
+                self._queries.clear()
+            self._queries[key] = vector
+        return self._queries[key]
+
+    def _bounded(self, name: str, act: Callable[[], T]) -> T:
+        """What `act` gives within 3 seconds. Raises `Failed`; a model that failed is left alone for a minute."""
+        until, why = self._tired.get(name, (0.0, ""))
+        if time.monotonic() < until:
+            raise Failed("cancelled", why)
+        try:
+            return within(SECONDS, name, act)
+        except Failed as failure:
+            slow = failure.kind == "timeout"  # a model that was loading answers the next time
+            self._tired[name] = time.monotonic() + (0.0 if slow else TIRED), str(failure)
+            raise
+
+    # Reranking
+
+    def reranked(self, query: str, hits: list[Hit]) -> list[Hit]:
+        """The best 20 in the order in which a cross-encoder puts them, the others behind as they were.
+
+        What holds a secret or speaks to the assistant is not sent, and keeps its place.
+        """
+        self.missing = [m for m in self.missing if not m.startswith("reranker")]
+        name = str(self.config["index.reranker"])
+        if not name or self.config["index.meaning"] == "off" or len(hits) < 2:
+            return hits
+        places = [n for n, hit in enumerate(hits[:TOP]) if not hit.verdict]
+        try:
+            model = self._rerank_model(name)
+            read = self.config["index.reranker_languages"] or model.languages
+            if not _reads(read, query):
+                self.missing.append(f"reranker: '{name}' does not read this language")
+                return hits
+            sent = self.memory.redacted(query)
+            texts = [vectors.meant(hits[n].heading, hits[n].text) for n in places]
+            scores = self._bounded(f"reranker {name}", lambda: model.scores(sent, texts))
+        except Error as error:
+            self.missing.append(f"reranker: {error}")
+            return hits
+        for place, score in zip(places, scores, strict=True):
+            hits[place].signals["reranked"] = round(score, 4)
+        order = sorted(range(len(places)), key=lambda n: (-scores[n], n))
+        moved = dict(zip(places, (hits[places[n]] for n in order), strict=True))
+        return [moved.get(n, hit) for n, hit in enumerate(hits)]
+
+    def _rerank_model(self, name: str) -> Reranker:
+        self._reranker = self._reranker or reranker(name, self.settings)
+        if self.config["index.meaning"] == "local" and self._reranker.remote:
+            raise Refused(f"'{name}' is not on this machine.", "'index.meaning' is 'local' here.")
+        return self._reranker
+
+    def probe_reranker(self) -> str:
+        """Has the reranker order two texts; "" when it does, else why not. Waits as long as loading it takes."""
+        try:
+            self._rerank_model(str(self.config["index.reranker"])).scores("deploy window", ["deploy", "window"])
+        except Error as error:
+            return str(error)
+        return ""
+
+    # Embedding
+
+    def path(self) -> str:
+        """Where the wanted model's vectors are: beside the index."""
+        at = self.memory.passages.path()
+        if at == MEMORY:
+            raise Refused("Vectors can be kept nowhere: neither the workspace nor the user's cache can be written.")
+        model = self._embedder(self.wanted)
+        return os.path.join(os.path.dirname(at), vectors.name_of(model.model_id, model.traits.scheme))
+
+    def embed(
+        self, *, dry_run: bool = False, most: int | None = None, said: Callable[[int, int], None] = lambda n, m: None
+    ) -> Embedded:
+        """Brings the vectors up to date with the index, at most `most` texts of them; `dry_run` only counts.
+
+        Each batch is kept at once, so what was killed goes on where it was. No lock is held while the model works, but
+        a second process that wants the same is refused. `said(done, all)` is told of progress. Raises `Failed`.
+        """
+        if not self.wanted:
+            raise Usage(f"There is no model for vectors: {self.off}.", "Set 'index.vectors' in your own config.")
+        self.memory.ready()
+        model, path = self._embedder(self.wanted), self.path()
+        self._languages(model)
+        done = Embedded(self.wanted, remote=model.remote)
+        if dry_run:
+            self._count(path, done)
+            return done
+        self.close()
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with vectors.alone(path) as first:
+            if not first:
+                raise Refused("Another process is embedding this workspace.", "It keeps every batch; wait for it.")
+            store = vectors.Store(path, write=True)
+            try:
+                store.note({"model": self.wanted, "scheme": model.traits.scheme})
+                self._fill(store, model, done, most, said)
+            finally:
+                store.close()
+        return done
+
+    def _count(self, path: str, done: Embedded) -> None:
+        try:
+            store: Store | None = vectors.Store(path)
+        except schema.Absent:
+            store = None
+        _, todo, _ = self._waiting(store, done)
+        done.waiting = len(todo)
+        done.tokens = sum(tokens(text) for piece in todo.values() if (text := self._safe(piece)))
+        if store is not None:
+            store.close()
+
+    def _fill(
+        self, store: Store, model: Embedder, done: Embedded, most: int | None, said: Callable[[int, int], None]
+    ) -> None:
+        live, todo, places = self._waiting(store, done)
+        store.place(places)
+        chosen = sorted(todo.items(), key=lambda item: item[1].end - item[1].start)[:most]
+        at = 0
+        while at < len(chosen):
+            batch, size = [], 0
+            while at < len(chosen) and len(batch) < model.batch_size and size < BATCH_TOKENS:
+                key, piece = chosen[at]
+                text = self._safe(piece)
+                at += 1
+                if text and vectors.text_key(text) == key:
+                    batch.append((key, text))
+                    size += tokens(text)
+            if batch:
+                before = store.dimension
+                _add(store, [key for key, _ in batch], model.embed_documents([text for _, text in batch]))
+                done.texts += len(batch)
+                done.tokens += size
+                said(done.texts, len(chosen))
+                if before not in (0, store.dimension):  # another model behind the same name: everything is due again
+                    return self._fill(store, model, done, None if most is None else most - done.texts, said)
+        done.waiting = len(todo) - len(chosen)
+        if not done.waiting:
+            store.finish(live, int(time.time() // 86400))
+            _sweep(store.path)
+        return None
+
+    def _waiting(
+        self, store: Store | None, done: Embedded
+    ) -> tuple[list[bytes], dict[bytes, Piece], dict[bytes, bytes]]:
+        """Keys of all passages; texts without a vector, each with a passage it stands in; which text is in which new one."""
+        db = self.memory.passages.reader(None)
+        by_key = {piece.key: piece for piece in vectors.pieces(db)}
+        live = list(by_key)
+        known = store.places(live) if store else {}
+        places: dict[bytes, bytes] = {}
+        for key, piece in by_key.items():
+            if key not in known:
+                text = self._safe(piece)
+                places[key] = vectors.text_key(text) if text else b""
+        texts: dict[bytes, Piece] = {}
+        for key, text_key in (*known.items(), *places.items()):
+            if text_key:
+                texts.setdefault(text_key, by_key[key])
+        have = store.have(list(texts)) if store else set()
+        done.total = len(texts)
+        done.skipped = sum(not text_key for text_key in (*known.values(), *places.values()))
+        return live, {key: piece for key, piece in texts.items() if key not in have}, places
+
+    def _safe(self, piece: Piece) -> str:
+        """A passage's text as it may be sent: secrets taken out; "" where it speaks to the assistant or hides something."""
+        text = piece.text(self.memory.passages._read)
+        patterns, allow = self.config["safety.patterns"], self.config["safety.allow"]
+        if text and safety.verdict(text, patterns, allow):  # its headings are only judged here
+            text = safety.redact(text, patterns, allow)
+            return "" if safety.verdict(text, patterns, allow) else text
+        return text
+
+    # State
+
+    def state(self) -> dict[str, Any]:
+        """What is on and what is missing: models, vectors kept and bytes they take; for `status`."""
+        found: dict[str, Any] = {"model": self.wanted, "off": self.off, "using": "", "texts": 0, "bytes": 0}
+        found["reranker"] = str(self.config["index.reranker"]) if self.config["index.meaning"] != "off" else ""
+        found["missing"] = ""
+        if not self.wanted:
+            return found
+        try:
+            path, own = self._choice(), self.path()
+            if path is None:
+                found["missing"] = "nothing is embedded yet: run 'pipimem index --vectors'"
+                return found
+            store = vectors.Store(path)
+            found.update(using=store.facts["model"], texts=store.count(), dimension=store.dimension)
+            found["bytes"] = sum(os.path.getsize(p) for p in (path, path + "-wal") if os.path.exists(p))
+            done = Embedded(self.wanted, remote=False)
+            whole = store if path == own else vectors.Store(own) if os.path.exists(own) else None
+            waiting = len(self._waiting(whole, done)[1])
+            for opened in {store, whole} - {None}:
+                opened.close()  # type: ignore[union-attr]
+            if waiting:
+                found["missing"] = f"{waiting} of {done.total} texts wait: run 'pipimem index --vectors'"
+        except schema.Absent:
+            found["missing"] = "nothing is embedded yet: run 'pipimem index --vectors'"
+        except (Error, *vectors.BROKEN) as error:
+            found["missing"] = str(error)
+        return found
+
+
+def within(seconds: float, name: str, act: Callable[[], T]) -> T:
+    """What `act` gives, run in a thread of its own; `Failed` (timeout) once the seconds are over."""
+    box: list[T | BaseException] = []
+
+    def run() -> None:
+        try:
+            box.append(act())
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            box.append(error)
+
+    thread = threading.Thread(target=run, name="pipimem-meaning", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not box:
+        raise Failed("timeout", f"The model '{name}' did not answer within {seconds:g} s.")
+    result = box[0]
+    if isinstance(result, Error):
+        raise result
+    if isinstance(result, BaseException):
+        raise Failed("no-completion", f"The model '{name}' failed: {type(result).__name__}.")
+    return result
+
+
+def _wanted(config: Any, root: str) -> tuple[str, str]:
+    """The model this workspace's vectors come from, or "" and why there is none."""
+    models = {os.path.realpath(os.path.expanduser(p)): name for p, name in config["index.models"].items()}
+    name = str(models.get(os.path.realpath(root), config["index.vectors"]))
+    if not name:
+        return "", "none is named"
+    if config["index.meaning"] == "off":
+        return "", "'index.meaning' is off here"
+    return name, ""
+
+
+def _reads(languages: Sequence[str], text: str) -> bool:
+    """Whether a model of these languages is asked this: Chinese by its characters, anything else as English."""
+    return not languages or ("zh" if has_han(text) else "en") in languages
+
+
+def _unit(vector: Sequence[float]) -> Any:
+    import numpy as np
+
+    found = np.asarray(vector, np.float32)
+    length = float(np.linalg.norm(found))
+    if not np.isfinite(found).all() or not length:
+        raise Failed("no-completion", "The model gave no usable vector for the query.")
+    return found / length
+
+
+def _add(store: Store, keys: Sequence[bytes], given: Sequence[Sequence[float]]) -> None:
+    """Keeps a batch's vectors with length one; a text for which the model gave none, or no numbers, is kept as that."""
+    import numpy as np
+
+    if len(given) != len(keys):
+        raise Failed("no-completion", f"The model gave {len(given)} vectors for {len(keys)} texts.")
+    kept: dict[bytes, bytes] = {}
+    lengths = {len(vector) for vector in given} - {0}
+    if len(lengths) > 1:
+        raise Failed("no-completion", "The model gave vectors of different lengths at once.")
+    for key, vector in zip(keys, given, strict=True):
+        found = np.asarray(vector, np.float32)
+        length = float(np.linalg.norm(found)) if len(found) else 0.0
+        kept[key] = (found / length).astype("<f4").tobytes() if length and np.isfinite(length) else b""
+    store.add(kept, lengths.pop() if lengths else 0)
+
+
+def _facts(path: str) -> dict[str, str]:
+    try:
+        store = vectors.Store(path)
+    except (schema.Absent, Error, *vectors.BROKEN):
+        return {}
+    try:
+        return store.facts
+    finally:
+        store.close()
+
+
+def _sweep(path: str) -> None:
+    """Deletes stores of other models that nobody wrote for 30 days; called once `path` is complete."""
+    from pipimem.index import upkeep
+
+    for other in vectors.stores(os.path.dirname(path)):
+        if other != path and time.time() - os.path.getmtime(other) > vectors.KEEP * 86400:
+            upkeep.delete(*upkeep.files(other))
