@@ -204,7 +204,10 @@ def _vectors(memory: Memory) -> tuple[bool, str]:
     if memory.meaning is None or not memory.meaning.wanted:
         why = "none is named" if memory.meaning is None else memory.meaning.off
         return True, f"off, {why}: search is by words"
-    memory.search(PROBE_WORDS, all_channels=True, limit=1)
+    for words in PROBE_WORDS.split(" ", 1):  # a model that reads one language is asked in that
+        memory.search(words, all_channels=True, limit=1)
+        if not any("does not read" in m for m in memory.meaning.missing):
+            break
     missing = [m for m in memory.meaning.missing if m.startswith("vectors")] or [memory.meaning.state()["missing"]]
     return not missing[0], missing[0].removeprefix("vectors: ") or f"'{memory.meaning.wanted}' answers"
 

@@ -1,4 +1,4 @@
-"""Search by meaning over an opened workspace: which model is asked, what it is sent, and what is missing when it is not.
+"""Search by meaning over an opened workspace: which model is asked, what it is sent, what is missing when it is not.
 
 Everything here is an addition: without a model, with one that is down, slow or half done, words answer alone and
 `missing` says why. Only the user's own config names a model; a workspace may forbid it (docs/decisions/0025).
@@ -302,7 +302,8 @@ class Meaning:
         chosen = sorted(todo.items(), key=lambda item: item[1].end - item[1].start)[:most]
         at = 0
         while at < len(chosen):
-            batch, size = [], 0
+            batch: list[tuple[bytes, str]] = []
+            size = 0
             while at < len(chosen) and len(batch) < model.batch_size and size < BATCH_TOKENS:
                 key, piece = chosen[at]
                 text = self._safe(piece)
@@ -327,7 +328,7 @@ class Meaning:
     def _waiting(
         self, store: Store | None, done: Embedded
     ) -> tuple[list[bytes], dict[bytes, Piece], dict[bytes, bytes]]:
-        """Keys of all passages; texts without a vector, each with a passage it stands in; which text is in which new one."""
+        """Keys of all passages; texts without a vector, each with a passage of it; the texts of new passages."""
         db = self.memory.passages.reader(None)
         by_key = {piece.key: piece for piece in vectors.pieces(db)}
         live = list(by_key)
@@ -347,7 +348,7 @@ class Meaning:
         return live, {key: piece for key, piece in texts.items() if key not in have}, places
 
     def _safe(self, piece: Piece) -> str:
-        """A passage's text as it may be sent: secrets taken out; "" where it speaks to the assistant or hides something."""
+        """A passage's text as it may be sent: secrets taken out; "" where it gives orders or hides something."""
         text = piece.text(self.memory.passages._read)
         patterns, allow = self.config["safety.patterns"], self.config["safety.allow"]
         if text and safety.verdict(text, patterns, allow):  # its headings are only judged here

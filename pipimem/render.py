@@ -445,8 +445,8 @@ def embedded_json(done: Embedded) -> dict[str, Any]:
 def embedded_text(done: Embedded, *, dry_run: bool) -> str:
     """What embedding did, or would do, for a person: how many texts, what they cost, where they go."""
     if dry_run:
-        where = "sent to" if done.remote else "read by"
-        return f"{plural(done.waiting, 'text')} of {done.total} would be {where} {done.model}: about {done.tokens} tokens\n"
+        what = f"{plural(done.waiting, 'text')} of {done.total} would be {'sent to' if done.remote else 'read by'}"
+        return f"{what} {done.model}: about {done.tokens} tokens\n"
     lines = []
     if done.texts:
         lines.append(f"{plural(done.texts, 'text')} embedded by {done.model}: about {done.tokens} tokens")

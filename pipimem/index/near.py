@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from pipimem.index.search import Scope
     from pipimem.index.vectors import Store
 
-    Numbers = np.ndarray[Any, np.dtype[np.int64]]
-    Floats = np.ndarray[Any, np.dtype[np.float32]]
-    Bits = np.ndarray[Any, np.dtype[np.uint64]]
+    Numbers = NDArray[np.int64]
+    Floats = NDArray[np.float32]
+    Bits = NDArray[np.uint64]
 
 EXACT = 100_000
 """Vectors up to which every one in scope is compared as it is (design §4)."""
@@ -52,7 +54,7 @@ class Near:
         self._version, self._looked = store.version(), time.monotonic()
 
     def rank(self, db: sqlite3.Connection, query: Floats, scope: Scope, limit: int) -> list[int]:
-        """The rows in scope, nearest first, at most `limit`; `query` has length one. None without a vector of theirs."""
+        """The rows in scope, nearest first, at most `limit`; `query` has length one. None without a vector."""
         self._look()
         rows, slots = self._within(db, scope)
         if not len(rows):

@@ -20,6 +20,7 @@ from pipimem.text import digest, encode
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
 APPLICATION = 0x70695665
 FORMAT = 1
@@ -128,11 +129,11 @@ class Store:
         """Number → float32 bytes, of length one."""
         return dict(self._some("SELECT id, vector FROM texts", "id", numbers))
 
-    def _some(self, sql: str, column: str, keys: Sequence[bytes] | Sequence[int]) -> list[tuple[bytes, bytes]]:
+    def _some(self, sql: str, column: str, keys: Sequence[Any]) -> list[tuple[Any, Any]]:
         if len(keys) > _MANY:  # one pass over the table costs less than so many look-ups
             wanted = frozenset(keys)
             return [row for row in self.db.execute(sql) if row[0] in wanted]
-        found: list[tuple[bytes, bytes]] = []
+        found: list[tuple[Any, Any]] = []
         join = "AND" if " WHERE " in sql else "WHERE"
         for at in range(0, len(keys), 500):
             part = keys[at : at + 500]

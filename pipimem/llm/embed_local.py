@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import logging
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pipimem.errors import Usage
@@ -63,7 +64,7 @@ def sentence_transformers(model: str, settings: Settings) -> Local:
 
 def python(model: str, settings: Settings) -> Prefixed:
     """`python:MODULE:NAME`: a function of texts that gives one vector each, or an object with `embed_documents` and
-    `embed_queries`; what else it says of itself (`languages`, `retrieval`, `max_tokens`, `batch_size`) is believed.
+    `embed_queries`; what else it says of itself (`languages`, `retrieval`, `batch_size`) is believed.
 
     Code of the user's own: named in their config only.
     """
@@ -77,8 +78,8 @@ def named(model: str) -> Any:
         raise Usage(f"'{printable(model)}' names no function.", "Write python:MODULE:FUNCTION.")
     try:
         return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        raise Failed("library", f"There is no '{printable(model)}' to import.", "Check the name.") from None
+    except (ImportError, AttributeError) as error:
+        raise Failed("library", f"'{printable(model)}' cannot be imported: {error}.", "Check the name.") from None
 
 
 class Local(Prefixed):
@@ -97,7 +98,8 @@ class Local(Prefixed):
     def _vectors(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         with self._lock:  # the first question and the second wait for the same model
             self._embed = self._embed or opened(self.model_id, self._load, self._install)
-        return called(self.model_id, self._embed, [scrub(text) for text in texts])
+        vectors: Sequence[Sequence[float]] = called(self.model_id, self._embed, [scrub(text) for text in texts])
+        return vectors
 
 
 def opened(name: str, load: Callable[[], Any], install: str) -> Any:
@@ -152,11 +154,9 @@ class Own(Prefixed):
 
     def describe(self) -> None:
         """Takes over what the object says of itself; imports it."""
-        found, known = self._object(), self.traits
-        self.traits = Traits(
-            known.query, known.document, int(getattr(found, "max_tokens", known.max_tokens)),
-            tuple(getattr(found, "languages", known.languages)), retrieval=bool(getattr(found, "retrieval", known.retrieval)),
-        )  # fmt: skip
+        known = self.traits
+        said = {name: getattr(self._object(), name, getattr(known, name)) for name in ("languages", "retrieval")}
+        self.traits = replace(known, languages=tuple(said["languages"]), retrieval=bool(said["retrieval"]))
 
     def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """A vector for each text, in order; `Failed` where the object gives none."""

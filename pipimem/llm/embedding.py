@@ -50,7 +50,7 @@ class Traits:
 
 
 ASKED_EN = "Represent this sentence for searching relevant passages: "
-ASKED_ZH = "为这个句子生成表示以用于检索相关文章："  # noqa: RUF001
+ASKED_ZH = "为这个句子生成表示以用于检索相关文章："
 INSTRUCTED = "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
 EN, ZH = ("en",), ("zh",)
 KNOWN: tuple[tuple[str, Traits], ...] = (

@@ -19,14 +19,8 @@ if TYPE_CHECKING:
 CONNECT = 5.0
 INSTALL = "Run: pip install 'pipimem[vectors]'"
 KINDS = {
-    401: "key",
-    402: "quota",
-    403: "key",
-    404: "unknown-model",
-    408: "timeout",
-    413: "too-long",
-    429: "rate-limited",
-}
+    401: "key", 402: "quota", 403: "key", 404: "unknown-model", 408: "timeout", 413: "too-long", 429: "rate-limited",
+}  # fmt: skip
 
 
 def post(name: str, url: str, key: str, body: Mapping[str, Any], *, seconds: float, limit: int) -> Any:

@@ -1,7 +1,7 @@
 """Models that read a query and a passage together and say how well one answers the other (cross-encoders).
 
-As in `embedding`: a name finds its provider, nothing is loaded before it is asked. Which languages a model reads decides
-whether it is asked at all: an English one puts Chinese in a worse order than it found it.
+As in `embedding`: a name finds its provider, nothing is loaded before it is asked. Which languages a model reads
+decides whether it is asked at all: an English one puts Chinese in a worse order than it found it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 import threading
+from math import isnan
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipimem.llm import Failed, Settings, services
@@ -83,8 +84,7 @@ def fastembed(model: str, settings: Settings) -> Local:
 
 def python(model: str, settings: Settings) -> Local:
     """`python:MODULE:NAME`: a function of a query and texts that gives one number each; the user's own code."""
-    made = Local(f"python:{model}", (), lambda: named(model))
-    return made
+    return Local(f"python:{model}", (), lambda: named(model))
 
 
 def compatible(model: str, settings: Settings) -> Remote:
@@ -143,6 +143,6 @@ def _checked(name: str, given: Any, count: int) -> Sequence[float]:
         scores = [float(number) for number in given]
     except (TypeError, ValueError):
         scores = []
-    if len(scores) != count or any(score != score for score in scores):  # noqa: PLR0124 - a NaN is not itself
+    if len(scores) != count or any(isnan(score) for score in scores):
         raise Failed("no-completion", f"The model '{name}' gave no order.", "Name another one.")
     return scores
