@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipimem.errors import Error, Refused
 from pipimem.files import is_temporary, lives, locked, own_folder, reason, write_private
+from pipimem.index import Scope
 from pipimem.text import one_line, plural, printable
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def examine(memory: Memory, *, fix: bool = False) -> list[Probe]:
     left, and commits that wait. Documents are never touched.
     """
     mended = list(_mend(memory)) if fix else []
+    memory.patient = False  # each leg by itself: words first
     probes = [
         _try("files", _files, memory),
         _try("permissions", _permissions, memory),
@@ -47,9 +49,9 @@ def examine(memory: Memory, *, fix: bool = False) -> list[Probe]:
         _try("git", _git, memory),
         _try("commits", _commits, memory),
         Probe("model", True, "none configured: the updater works by rules"),
-        _try("vectors", _vectors, memory),
-        _try("reranker", _reranker, memory),
     ]
+    memory.patient = True
+    probes += [_try("vectors", _vectors, memory), _try("reranker", _reranker, memory)]
     return mended + probes
 
 
@@ -205,7 +207,7 @@ def _vectors(memory: Memory) -> tuple[bool, str]:
         why = "none is named" if memory.meaning is None else memory.meaning.off
         return True, f"off, {why}: search is by words"
     for words in PROBE_WORDS.split(" ", 1):  # a model that reads one language is asked in that
-        memory.search(words, all_channels=True, limit=1)
+        memory.passages.search(words, Scope(None), 1, near=memory.meaning.near)
         if not any("does not read" in m for m in memory.meaning.missing):
             break
     missing = [m for m in memory.meaning.missing if m.startswith("vectors")] or [memory.meaning.state()["missing"]]

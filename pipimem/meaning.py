@@ -49,7 +49,9 @@ BATCH_TOKENS = 100_000
 
 
 class Embedded:
-    """What embedding did, or with a dry run would do: texts and their tokens (an estimate), what is left and why."""
+    """What embedding did, or with a dry run would do: texts and their tokens (an estimate), the texts there are, those
+    that wait, and the passages that no model is shown (`skipped`).
+    """
 
     __slots__ = ("model", "remote", "skipped", "texts", "tokens", "total", "waiting")
 
@@ -67,6 +69,7 @@ class Meaning:
         memory.workspace.trust()
         self.config = memory.workspace.config
         self.missing: list[str] = []
+        self.seconds = SECONDS
         self.wanted, self.off = _wanted(self.config, memory.workspace.root)
         servers, folders = self.config["llm.servers"], self.config["index.folders"]
         self.settings = Settings(servers=servers, folders=folders)
@@ -193,7 +196,7 @@ class Meaning:
         if time.monotonic() < until:
             raise Failed("cancelled", why)
         try:
-            return within(SECONDS, name, act)
+            return within(self.seconds, name, act)
         except Failed as failure:
             slow = failure.kind == "timeout"  # a model that was loading answers the next time
             self._tired[name] = time.monotonic() + (0.0 if slow else TIRED), str(failure)
@@ -344,7 +347,7 @@ class Meaning:
                 texts.setdefault(text_key, by_key[key])
         have = store.have(list(texts)) if store else set()
         done.total = len(texts)
-        done.skipped = sum(not text_key for text_key in (*known.values(), *places.values()))
+        done.skipped = sum(not key for key in (*known.values(), *places.values())) + vectors.withheld(db)
         return live, {key: piece for key, piece in texts.items() if key not in have}, places
 
     def _safe(self, piece: Piece) -> str:

@@ -41,8 +41,9 @@ _CHUNK = 20_000
 class Near:
     """The vectors of one store in memory, loaded document by document as scopes ask for them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, exact: int = EXACT) -> None:
         self.store = store
+        self.exact = exact
         self.dimension = store.dimension
         self._documents: dict[tuple[int, str], tuple[Numbers, Numbers]] = {}
         self._slots: dict[int, int] = {}
@@ -135,7 +136,7 @@ class Near:
         new = [n for n in numbers if n not in self._slots]
         if not new:
             return
-        if self._bits is None and len(self._slots) + len(new) > EXACT:
+        if self._bits is None and len(self._slots) + len(new) > self.exact:
             self._turn_to_bits(new)
         kept: list[Any] = [self._matrix if self._bits is None else self._bits]
         for at in range(0, len(new), _CHUNK):

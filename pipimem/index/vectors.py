@@ -87,6 +87,11 @@ def pieces(db: sqlite3.Connection) -> Iterator[Piece]:
     return (Piece(row) for row in db.execute(sql))
 
 
+def withheld(db: sqlite3.Connection) -> int:
+    """How many passages are kept from every model because of what they hold."""
+    return int(db.execute("SELECT count(*) FROM passages WHERE verdict <> ''").fetchone()[0])
+
+
 class Store:
     """The file of one model. Opened for reading unless `write`; `facts` says which model, prefixes and dimension."""
 

@@ -109,6 +109,8 @@ def opened(name: str, load: Callable[[], Any], install: str) -> Any:
             return load()
     except ImportError:
         raise Failed("library", f"The model '{name}' needs a library that is missing.", install) from None
+    except Failed:
+        raise
     except Exception as error:  # noqa: BLE001 - libraries raise anything where files are missing or no hub answers
         raise Failed(
             "unknown-model", f"The model '{name}' cannot be opened ({type(error).__name__}).",

@@ -6,6 +6,7 @@ an error stays here: bodies may repeat what was sent, even a key.
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from typing import TYPE_CHECKING, Any
@@ -37,12 +38,11 @@ def post(name: str, url: str, key: str, body: Mapping[str, Any], *, seconds: flo
     timeout = httpx2.Timeout(seconds, connect=min(seconds, CONNECT))
     kind, detail, wait = "", "", None
     try:
-        with (
-            httpx2.Client(timeout=timeout, follow_redirects=False) as client,
-            client.stream("POST", url, json=dict(body), headers=headers) as response,
-        ):
+        asked = _client().stream("POST", url, json=dict(body), headers=headers, timeout=timeout)
+        with asked as response:
             if response.status_code != 200:
-                kind = KINDS.get(response.status_code, "server" if response.status_code >= 500 else "rejected")
+                other = {3: "no-completion", 4: "rejected"}.get(response.status_code // 100, "server")
+                kind = KINDS.get(response.status_code, other)
                 detail, wait = f"HTTP {response.status_code}", _seconds(response.headers.get("Retry-After", ""))
             elif response.headers.get("Content-Encoding", "identity") != "identity":
                 kind = "too-big"  # packed, its size cannot be known
@@ -59,6 +59,14 @@ def post(name: str, url: str, key: str, body: Mapping[str, Any], *, seconds: flo
     except ValueError:
         kind, detail = "no-completion", "no JSON"
     raise failed(name, kind, detail, wait)
+
+
+@functools.cache
+def _client() -> Any:
+    """The one client: making another costs 50 ms for certificates, and a kept connection saves a round trip."""
+    import httpx2
+
+    return httpx2.Client(follow_redirects=False)
 
 
 def failed(name: str, kind: str, detail: str = "", wait: float | None = None) -> Failed:
