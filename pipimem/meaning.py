@@ -21,12 +21,12 @@ from pipimem.llm.reranking import Reranker, reranker
 from pipimem.text import has_han, tokens
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Sequence
     from typing import TypeVar
 
     from pipimem.index import Hit, Scope
     from pipimem.index.near import Near
+    from pipimem.index.schema import sqlite3
     from pipimem.index.vectors import Piece, Store
     from pipimem.opened import Opened
 

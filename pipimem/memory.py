@@ -183,6 +183,7 @@ class Memory(Opened):
                 user_allowed=lambda: self._user_allowed(channel),
                 skills=lambda: self._skills(scope, files, also),
                 given=self._given(session),
+                order=self._order(text),
             )
         except (Unreadable, Refused) as error:
             return Recall(str(error), {"router": {"fire": way.fire, "reason": way.reason}}, failed=True)
@@ -201,7 +202,8 @@ class Memory(Opened):
         """How a recall asks: this index, and those of other workspaces in what they have of the scope."""
         if not also:
             near = self.meaning.near if self.meaning else None
-            return lambda query, limit: self.passages.search(query, scope, limit, evidence=True, near=near)
+            more = 2 if near else 1  # what the vectors bring must not push out what the words found
+            return lambda query, limit: self.passages.search(query, scope, more * limit, evidence=True, near=near)
         from pipimem import several
 
         scopes = {m: m.scope(m._known_channel(channel), all_channels=all_channels, layers=layers) for m in also}
@@ -250,6 +252,11 @@ class Memory(Opened):
             return safety.verdict(text, config["safety.patterns"], config["safety.allow"])
 
         return Skills(read, scope.channels, files, unsafe)
+
+    def _order(self, text: str) -> Callable[[list[Hit]], list[Hit]] | None:
+        """How a reranker orders what may be recalled; None where none is asked."""
+        meaning = self.meaning
+        return None if meaning is None else lambda hits: meaning.reranked(text, hits)
 
     def _given(self, session: str) -> Callable[[Hit], bool]:
         if not session:

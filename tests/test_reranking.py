@@ -82,6 +82,19 @@ def test_the_order_of_the_cross_encoder_counts_also_among_those_the_limit_left_o
     assert refs(memory, "deploy", limit=1) == ["m-00000001"]
 
 
+def test_a_recall_outside_hooks_gives_the_best_first(
+    make: Callable[..., Memory], config: Callable[..., None]
+) -> None:
+    config()
+    lines = "- the deploy window is Monday <!-- m-00000001 -->\n- the deploy window is best <!-- m-00000002 -->\n"
+    memory = make({"MEMORY.md": "## Facts\n" + lines})
+    given = {}
+    for patient in (False, True):
+        memory.patient = patient
+        given[patient] = [i.hit.ref for i in memory.recall("when is the deploy window", always=True).items]
+    assert given == {False: ["m-00000001", "m-00000002"], True: ["m-00000002", "m-00000001"]}
+
+
 def test_only_the_first_twenty_are_read_and_the_others_stay_behind_them(
     make: Callable[..., Memory], config: Callable[..., None]
 ) -> None:

@@ -55,9 +55,11 @@ class Recall:
 def recall(
     way: Route, search: Callable[[str, int], list[Hit]], *, clock: Clock, threshold: float,
     user_allowed: Callable[[], bool], skills: Callable[[], Skills], given: Callable[[Hit], bool] = lambda hit: False,
+    order: Callable[[list[Hit]], list[Hit]] | None = None,
 ) -> Recall:  # fmt: skip
     """Runs the pipeline for a route. `search(query, limit)` gives candidates in scope; `skills` which of those may be
-    offered, asked when one was found; `given` says of a passage whether this session has it already.
+    offered, asked when one was found; `given` says of a passage whether this session has it already; `order` may put
+    those that passed in a better order, before the budget decides.
     """
     trace: dict[str, Any] = {"router": {"fire": way.fire, "reason": way.reason, "layers": way.layers}}
     if not way.fire:
@@ -73,6 +75,7 @@ def recall(
         hit.signals = signals(hit, newest)
         hit.score = score(hit.signals)
     passed.sort(key=lambda h: (-h.score, h.path, h.start))
+    passed = order(passed) if order else passed
     items, left_out = pack(passed, way.budget)
     result = Recall(way.reason if items else _why_nothing(passed, refused), trace)
     result.items, result.text = items, block(items)

@@ -228,12 +228,12 @@ def scale(options: argparse.Namespace) -> None:
             if options.most
             else [str(r["query"]) for r in rows]
         )
-        before, started = _peak(), time.perf_counter()
+        before, started, cpu = _peak(), time.perf_counter(), time.process_time()
         queries = random.standard_normal((len(asked), options.dimensions)).astype(np.float32)
         queries /= np.linalg.norm(queries, axis=1, keepdims=True)
         db = memory.passages.reader(None)
         near.rank(db, queries[0], Scope(None), 100)
-        print(f"loading: {time.perf_counter() - started:.2f} s wall, vectors in memory {near.memory() / 1e6:.0f} MB, "
+        print(f"loading: {time.perf_counter() - started:.2f} s wall, {time.process_time() - cpu:.2f} s CPU, vectors in memory {near.memory() / 1e6:.0f} MB, "
               f"peak {before / 1024:.0f} -> {_peak() / 1024:.0f} MB")  # fmt: skip
         size = sum(p.stat().st_size for p in path.parent.glob(path.stem + "*"))
         print(f"on disk: {size / 1e6:.0f} MB of vectors, {store.count()} texts")
@@ -250,7 +250,7 @@ def _fill(memory: Memory, path: Path, options: argparse.Namespace, random: Any) 
 
     if path.exists():
         return
-    pieces = list(vectors.pieces(memory.passages.reader(None)))
+    pieces = list(vectors.pieces(memory.passages.reader(None)))[: options.vectors]
     store = vectors.Store(str(path), write=True)
     for at in range(0, len(pieces), 10_000):
         part = pieces[at : at + 10_000]
