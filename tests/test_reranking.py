@@ -82,11 +82,9 @@ def test_the_order_of_the_cross_encoder_counts_also_among_those_the_limit_left_o
     assert refs(memory, "deploy", limit=1) == ["m-00000001"]
 
 
-def test_a_recall_outside_hooks_gives_the_best_first(
-    make: Callable[..., Memory], config: Callable[..., None]
-) -> None:
+def test_a_recall_outside_hooks_gives_the_best_first(make: Callable[..., Memory], config: Callable[..., None]) -> None:
     config()
-    lines = "- the deploy window is Monday <!-- m-00000001 -->\n- the deploy window is best <!-- m-00000002 -->\n"
+    lines = "- the deploy window is Monday <!-- m-00000001 -->\n- the deploy window on a Tuesday or so is best <!-- m-00000002 -->\n"
     memory = make({"MEMORY.md": "## Facts\n" + lines})
     given = {}
     for patient in (False, True):
