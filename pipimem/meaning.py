@@ -43,6 +43,8 @@ TOP = 20
 RETRIEVAL, OTHER = 0.25, 0.1
 """Weights, chosen on the dev splits of the shared sets (docs/benchmarks.md): half of either gives half of the gain,
 twice of either takes more from questions that words answer than it gives."""
+FEW = 200
+"""Texts that are embedded without being asked for: a day's edits, a cent or a few seconds."""
 REMEMBERED = 64
 BATCH_TOKENS = 100_000
 """Estimated tokens of one request; services take 300,000."""
@@ -285,6 +287,18 @@ class Meaning:
             finally:
                 store.close()
         return done
+
+    def keep_up(self, *, slices: bool) -> Embedded:
+        """Embeds what is due by the way: a day's edits; with `slices` part of more, where nothing leaves the machine.
+
+        Only in a workspace that was embedded before, by the wanted model or by another: the first time somebody asks
+        for it, having seen what it costs. Else only counts. Raises as `embed` does.
+        """
+        due = self.embed(dry_run=True)
+        before = any(_facts(path).get("complete") for path in vectors.stores(os.path.dirname(self.path())))
+        if due.waiting and before and (due.waiting <= FEW or (slices and not due.remote)):
+            return self.embed(most=FEW)
+        return due
 
     def _count(self, path: str, done: Embedded) -> None:
         try:

@@ -33,6 +33,7 @@ class Rounds:
         self._report = report
         self._told: dict[tuple[str, str], str] = {}
         self._seen: object = None
+        self._embedded_at: object = None
 
     def run(self, wait: Callable[[float], bool]) -> None:
         """Goes round until `wait` (which waits that many seconds) says so; a signal's exception ends it at once."""
@@ -49,7 +50,7 @@ class Rounds:
         try:
             with Memory(self._root) as memory:
                 self._skipped("", "queue", memory.work_off(self._worked))
-                ran = False
+                ran = self._embedded(memory)
                 for channel in memory.channels():
                     if wait(0):
                         return False
@@ -58,6 +59,25 @@ class Rounds:
         except (Error, OSError) as error:
             self._skipped("", "round", str(error))
             return False
+
+    def _embedded(self, memory: Memory) -> bool:
+        """Embeds a slice of what has no vector yet, where that may be done unasked; whether there is more."""
+        if memory.meaning is None or not memory.meaning.wanted:
+            return False
+        index = _stamp(memory.passages.path())
+        if index == self._embedded_at:
+            return False
+        try:
+            done = memory.meaning.keep_up(slices=True)
+        except Error as error:
+            self._skipped("", "vectors", str(error))
+            return False
+        self._skipped("", "vectors", "")
+        if done.texts:
+            self._say("embedded", texts=done.texts, waiting=done.waiting, model=done.model)
+        if not (done.texts and done.waiting):
+            self._embedded_at = index
+        return bool(done.texts and done.waiting)
 
     def _job(self, memory: Memory, channel: str) -> bool:
         """Runs the channel's first job that is due; whether there was one and it was done."""
@@ -96,8 +116,10 @@ class Rounds:
         self._report({"event": event, "time": now, **facts})
 
     def _queue_stamp(self) -> object:
-        try:
-            found = os.stat(os.path.join(self._root, ".pipimem", "state", "queue.jsonl"))
-        except OSError:
-            return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        return _stamp(os.path.join(self._root, ".pipimem", "state", "queue.jsonl"))
+
+
+def _stamp(path: str) -> object:
+    """What changes when the file at `path` does, or a database's log beside it; None where neither is there."""
+    found = [os.stat(p) for p in (path, path + "-wal") if os.path.exists(p)]
+    return [(f.st_ino, f.st_size, f.st_mtime_ns) for f in found] or None

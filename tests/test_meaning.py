@@ -18,7 +18,9 @@ from pipimem.cli import main
 from pipimem.errors import Refused, Usage
 from pipimem.index import vectors
 from pipimem.llm import Failed
+from pipimem.meaning import FEW
 from pipimem.memory import Memory
+from pipimem.rounds import Rounds
 from tests.conftest import run, write
 from tests.loopback import Service, serving
 from tests.meanings import Recorder
@@ -428,6 +430,38 @@ def test_index_embeds_a_days_edits_by_the_way_and_names_what_is_more(
     found = run("-w", root, "search", "--json", "登录", env=env)
     assert (found.code, found.json["hits"][0]["ref"]) == (0, "m-00000001")
     assert "python:tests.meanings:subjects (6 texts" in run("-w", root, "status", env=env).out
+
+
+def test_a_round_in_the_background_embeds_slice_by_slice_what_stays_here_once_the_first_run_was_asked_for(
+    make: Callable[..., Memory], config: Callable[..., None], root: Path
+) -> None:
+    def rounds(count: int) -> list[dict[str, Any]]:
+        events: list[dict[str, Any]] = []
+        going = Rounds(str(root), events.append)
+        for _ in range(count):
+            going._round(lambda seconds: False)
+        return [e for e in events if e["event"] == "embedded"]
+
+    config(RECORDER)
+    memory = make({"MEMORY.md": "## Facts\n" + "".join(f"- 备份 {n}\n" for n in range(FEW + 30))})
+    memory.index()
+    assert rounds(2) == []
+    memory.embed()
+    write(root, {"USER.md": "## Facts\n" + "".join(f"- backup {n}\n" for n in range(FEW + 30))})
+    memory.index()
+    assert [(e["texts"], e["waiting"]) for e in rounds(4)] == [(FEW, 30), (30, 0)]
+    assert len(Recorder.seen) == len(set(Recorder.seen)) == 2 * (FEW + 30)
+
+
+def test_what_would_be_sent_to_a_service_in_bulk_is_never_sent_by_the_way(
+    make: Callable[..., Memory], config: Callable[..., None], root: Path, service: Service
+) -> None:
+    config()
+    ready(make, {"MEMORY.md": "## Facts\n" + "".join(f"- 备份 {n}\n" for n in range(FEW + 30))}).close()
+    config("openai:text-embedding-3-small")
+    memory = make()
+    assert memory.meaning is not None
+    assert memory.meaning.keep_up(slices=True).waiting == FEW + 30  # without a key, asking would have failed
 
 
 def test_doctor_asks_the_models_for_real(

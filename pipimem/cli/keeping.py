@@ -8,8 +8,6 @@ import sys
 from pipimem.cli.common import opened, print_json, say_notes
 from pipimem.errors import Error, NotFound, Usage
 
-FEW = 200
-"""Texts that a plain `index` embeds by the way once a workspace has vectors: a day's edits, a cent or a few seconds."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pipimem.meaning import Embedded
@@ -120,8 +118,7 @@ def _embedded(memory: Memory, options: Namespace) -> Embedded | None:
     if memory.meaning is None or not memory.meaning.wanted:
         return None
     try:
-        due = memory.embed(dry_run=True)
-        return memory.embed() if 0 < due.waiting <= FEW and due.total > due.waiting else due
+        return memory.meaning.keep_up(slices=False)
     except Error as error:  # words are indexed; that is what was asked for
         print(f"pipimem: no vectors: {error}", file=sys.stderr)
         return None
