@@ -34,7 +34,7 @@ ENGLISH = ["locomo", "lifebench-en", "memorybank-en", "scifact", "xquad-en"]
 CHINESE = ["lifebench-zh", "memorybank-zh", "rgb-zh", "dureader", "drcd", "cmrc2018", "xquad-zh"]
 ACROSS = ["xquad-zh-en", "xquad-en-zh"]
 FIGURES = ("R@1", "R@5", "R@10", "nDCG@10")
-DEPTH = 20
+DEPTH = 100
 SYNONYMS = Path(__file__).parent / "synonyms.jsonl"
 
 
