@@ -85,6 +85,11 @@ class Memory(Opened):
             self._meaning = Meaning(self)
         return self._meaning
 
+    @property
+    def missing(self) -> list[str]:
+        """Which model did not help with the last answer, and why; empty where none is named or all did."""
+        return list(self._meaning.missing) if self._meaning is not None else []
+
     # Asking
 
     def search(
@@ -190,8 +195,8 @@ class Memory(Opened):
         if way.fire and not result.items and self.skipped:
             result.failed, result.reason = True, f"could not look: {_skips(self.skipped)} could not be read"
         result.trace["stale"], result.trace["cutter"] = self.stale, self.cutter
-        if self.meaning is not None:
-            result.trace["missing"] = list(self.meaning.missing)
+        if self.missing:
+            result.trace["missing"] = self.missing
         result.trace["ms"] = round((perf_counter() - started) * 1000, 1)
         self._keep(result, channel, session)
         return result

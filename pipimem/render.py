@@ -116,7 +116,7 @@ def why_text(row: dict[str, Any], said: dict[str, str]) -> str:
     cut = {"dictionary": "; Chinese was cut by the dictionary", "vocabulary": "; Chinese was cut by the index's words"}
     state = "older than some files" if row.get("stale") else "up to date"
     end = f"The index was {state}{cut.get(row.get('cutter', ''), '')}; it took {row.get('ms', 0)} ms."
-    return "\n".join([*lines, "", end, ""])
+    return "\n".join([*lines, "", *(f"Without {what}" for what in row.get("missing", ())), end, ""])
 
 
 def _said(said: dict[str, str], ref: str) -> str:

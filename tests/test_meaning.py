@@ -490,4 +490,7 @@ def test_a_model_that_fails_stops_index_only_where_vectors_were_asked_for(
     plain, asked = run("-w", root, "index"), run("-w", root, "index", "--vectors")
     assert (plain.code, "no vectors:" in plain.err) == (0, True)
     assert (asked.code, "cannot be imported" in asked.err) == (5, True)
-    assert run("-w", root, "search", "Thursday").code == 0
+    found = run("-w", root, "search", "--json", "Thursday")
+    assert (found.code, len(found.json["hits"])) == (0, 1)
+    assert "nothing is embedded yet" in found.json["missing"][0]
+    assert "without vectors: nothing is embedded yet" in found.err

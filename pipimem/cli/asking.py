@@ -48,13 +48,15 @@ def _search(options: Namespace) -> int:
         say_notes(memory)
         if options.json:
             skipped = [{"path": path, "reason": reason} for path, reason in memory.skipped]
-            rows = render.hits_json(hits, groups)
-            print_json({"query": query, "hits": rows, "stale": memory.stale, "skipped": skipped})
+            rows, missing = render.hits_json(hits, groups), memory.missing
+            print_json({"query": query, "hits": rows, "stale": memory.stale, "skipped": skipped, "missing": missing})
         else:
             colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
             print(render.hits_text(groups, explain=options.explain, colour=colour), end="")
         for path, reason in memory.skipped:
             print(f"pipimem: not searched: '{render.scrubbed(path)}': {reason}", file=sys.stderr)
+        for what in (m for m in memory.missing if "does not read this language" not in m):
+            print(f"pipimem: without {render.scrubbed(what)}", file=sys.stderr)
         if memory.stale:
             print("pipimem: the index is older than some files; run 'pipimem index'.", file=sys.stderr)
     if hits:
