@@ -219,6 +219,6 @@ def test_vectors_only_add_and_what_the_words_found_always_stands() -> None:
 
 
 def test_words_that_hold_little_of_the_question_count_for_less() -> None:
-    weak, strong = ([Ranked(1, (9.0, 0.0, 0.0), covered, 9.0, alone=True)] for covered in (0.05, 0.6))
+    weak, strong = ([Ranked(1, (9.0, 0.0, 0.0), covered, 9.0, alone=True)] for covered in (0.02, 0.6))
     assert [f.row for f in fuse(weak, [7], 0.25)] == [7, 1]
     assert [f.row for f in fuse(strong, [7], 0.25)] == [1, 7]
