@@ -259,7 +259,7 @@ class Meaning:
         return os.path.join(os.path.dirname(at), vectors.name_of(model.model_id, model.traits.scheme))
 
     def embed(
-        self, *, dry_run: bool = False, most: int | None = None, said: Callable[[int, int], None] = lambda n, m: None
+        self, *, dry_run: bool = False, most: int | None = None, said: Callable[[int, int], None] | None = None
     ) -> Embedded:
         """Brings the vectors up to date with the index, at most `most` texts of them; `dry_run` only counts.
 
@@ -283,7 +283,7 @@ class Meaning:
             store = vectors.Store(path, write=True)
             try:
                 store.note({"model": self.wanted, "scheme": model.traits.scheme})
-                self._fill(store, model, done, most, said)
+                self._fill(store, model, done, most, said or (lambda embedded, all_of_them: None))
             finally:
                 store.close()
         return done

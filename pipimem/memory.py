@@ -372,7 +372,7 @@ class Memory(Opened):
     # Meaning
 
     def embed(
-        self, *, dry_run: bool = False, most: int | None = None, said: Callable[[int, int], None] = lambda n, m: None
+        self, *, dry_run: bool = False, most: int | None = None, said: Callable[[int, int], None] | None = None
     ) -> Embedded:
         """Brings the vectors up to date with the index, at most `most` texts of them; `dry_run` only counts.
 
