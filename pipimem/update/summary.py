@@ -88,6 +88,8 @@ def note(
         *(("Error", line) for line in _errors(window, setting)),
         ("Evidence", _evidence(transcript, everything, setting)),
     ]
+    if transcript.engine == "turn":  # many a day: only what was asked and remembered
+        rows = [row for row in rows if row[0] not in ("Keywords", "Outcome", "Files", "Error")]
     text = "\n".join(f"- {name}: {value}" for name, value in rows if value)
     return f"{day_of(window) or setting.today.isoformat()} {_title(transcript, task, adds, setting)}".rstrip(), text
 
