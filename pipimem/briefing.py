@@ -13,7 +13,7 @@ from pipimem.workspace import read_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pipimem.recall import Recall
     from pipimem.workspace import Channel, Document, Workspace
@@ -34,8 +34,13 @@ class Briefing:
         self._user_allowed = user_allowed
         self._notes: list[str] = []
 
-    def context(self, mode: str, preset: str, recalled: Recall | None, *, recent: bool = False) -> Context:
-        """The context for a mode and a preset; `recalled` is what was recalled for the text, if one was given."""
+    def context(
+        self, mode: str, preset: str, recalled: Recall | None, *, recent: bool = False, talks: Sequence[str] = (),
+    ) -> Context:  # fmt: skip
+        """The context for a mode and a preset; `recalled` is what was recalled for the text, if one was given.
+
+        `talks` are the last conversations, a line each, for `recent`.
+        """
         if mode == "observe" or preset == "isolated":
             why = "mode is observe" if mode == "observe" else "an isolated sub-agent is given nothing"
             return Context([Part(n, MEMORY, state="out", reason=why) for n in ("identity", "policy", "memory")])
@@ -48,7 +53,7 @@ class Briefing:
         if mode != "policy":
             parts += self._memory(mode, preset, recalled)
         if recent and mode != "policy":
-            parts += self._recent()
+            parts += self._recent(talks)
         return Context(parts, self._notes, failed=recalled is not None and recalled.failed)
 
     def retained(self) -> Context:
@@ -180,8 +185,8 @@ class Briefing:
     def _unsafe(self, text: str) -> bool:
         return any(safety.verdict(line) for line in text.splitlines())
 
-    def _recent(self) -> Iterator[Part]:
-        """What happened lately: the last blocks of HISTORY by date and topic, and the loops still open."""
+    def _recent(self, talks: Sequence[str]) -> Iterator[Part]:
+        """What happened lately: the last blocks of HISTORY by date and topic, conversations, the loops still open."""
         parsed = markdown.parse(self._own("HISTORY.md"))
         path = self._path("HISTORY.md")
         blocks = [s for s in parsed.sections if s.level == 2][-RECENT_BLOCKS:]
@@ -191,6 +196,8 @@ class Briefing:
             if not self._unsafe(s.title)
         ]
         yield self._part("recent", "HISTORY.md", "## Recent\n" + "".join(lines) if lines else "")
+        safe = "".join(f"- {line}\n" for line in talks if not self._unsafe(line))
+        yield Part("sessions", MEMORY, self._redacted("## Last sessions\n" + safe) if safe else "")
         loops = sorted(self._durable("open-loop"), key=lambda e: (e.date, e.ref), reverse=True)[:RECENT_LOOPS]
         text = "".join(f"- [{e.ref}] {one_line(e.text)} ({e.date or e.where})\n" for e in loops)
         yield self._part("open loops", "MEMORY.md", "## Open loops\n" + text if text else "")

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
     from pipimem.contradictions import Side
     from pipimem.forgetting import Forgotten
     from pipimem.git import Commit
+    from pipimem.importing import Report
+    from pipimem.index.sync import Diff
     from pipimem.lifecycle import Lifecycle, Step
     from pipimem.recall import Recall
     from pipimem.recall.context import Context
     from pipimem.recall.offer import Skills
     from pipimem.references import Reference, Shown
+    from pipimem.sessions import Conversation, Filter, Found
     from pipimem.skills import Skill
     from pipimem.standing import Standing
     from pipimem.transcript import Transcript
@@ -267,7 +270,12 @@ class Memory(Opened):
             )
         found = self.workspace.channel(channel) if channel is not None else None
         briefing = Briefing(self.workspace, found, self.today(), user_allowed=self._user_allowed(channel))
-        return briefing.context(mode, preset, recalled, recent=recent)
+        talks: Sequence[str] = ()
+        if recent:
+            from pipimem import sessions
+
+            talks = sessions.recent(self, channel, all_channels=all_channels)
+        return briefing.context(mode, preset, recalled, recent=recent, talks=talks)
 
     def _user_allowed(self, channel: str | None) -> bool:
         if channel is None:
@@ -288,7 +296,11 @@ class Memory(Opened):
         try:
             found = references.parse(ref)
             if found.form == "source":
-                raise NotFound(f"The conversation of '{printable(found.name)}' is not at hand.", "")
+                from pipimem import sessions
+
+                shown = sessions.show(self, ref, found.name, scope, around=max(0, around), most=max(1, most))
+                shown.text = self.redacted(shown.text)
+                return shown
             if found.form in ("id", "short"):
                 hit = self._one(found, scope)
                 found = references.Reference("line", path=hit.path, line=hit.line)
@@ -316,6 +328,105 @@ class Memory(Opened):
         if path not in documents or not scope.covers(documents[path].channel, documents[path].layer):
             raise NotFound(f"There is no document '{printable(path)}' in scope.", "See 'pipimem status'.")
         return documents[path]
+
+    # Past conversations
+
+    def index(self, *, rebuild: bool = False) -> Diff:
+        """Brings the whole index up to date by digest, or makes it anew; that of past conversations as well."""
+        diff = super().index(rebuild=rebuild)
+        if os.path.exists(self.workspace.private("sources.jsonl")):
+            from pipimem import importing
+
+            importing.ready(self, rebuild=rebuild)
+        return diff
+
+    def import_sessions(
+        self, source: str, path: str = "", *, channel: str = "", project: str = "", session: str = "",
+        everything: bool = False, since: str = "", limit: int = 0, platform: str = "", dry_run: bool = False,
+        force: bool = False,
+    ) -> Report:  # fmt: skip
+        """Takes a host's conversations into the list of sources and the index of sessions; no text is kept.
+
+        `path` is a file or folder (else where the host keeps them). Without `everything` only those of the current
+        folder's project (or of the folder `project`); group chats only when named. `channel` assigns them; else they
+        belong where the settings and their ids say, or to no channel. The same import twice changes nothing; `force`
+        reads everything before it replaces anything. Raises `NotFound` where the host has nothing there.
+        """
+        from pipimem import importing
+
+        wish = importing.Wish(
+            source, path, channel, project, session, everything, since, limit, platform, dry_run, force
+        )
+        return importing.run(self, wish)
+
+    def sessions(
+        self, channel: str | None = None, *, all_channels: bool = False, project: str = "", session: str = "",
+        without: Sequence[str] = (), limit: int = 20, preview: bool = False,
+    ) -> list[Conversation]:  # fmt: skip
+        """Past conversations of a channel, the last one first; of no channel there are none but with `all_channels`.
+
+        `without` names running sessions: they and those they were started from are left out. One whose transcript is
+        gone is listed as such (`there`).
+        """
+        from pipimem import sessions
+
+        which = self._which(channel, all_channels, project, session, without)
+        return sessions.conversations(self, which, limit, preview=preview)
+
+    def session_search(
+        self, query: str, channel: str | None = None, *, all_channels: bool = False, project: str = "",
+        role: str = "", session: str = "", without: Sequence[str] = (), limit: int = 10,
+    ) -> list[Found]:  # fmt: skip
+        """The messages of past conversations that answer a query best, secrets redacted; `role` user or assistant.
+
+        Each text is read from its host's file and given only while it is what was indexed; where the file is gone it is
+        empty. Raises `Usage` for a query without words or an unknown role.
+        """
+        from pipimem import sessions
+
+        if role and role not in sessions.roles():
+            raise Usage(f"The role '{printable(role)}' is unknown.", f"One of: {', '.join(sessions.roles())}.")
+        which = self._which(channel, all_channels, project, session, without)
+        return sessions.search(self, query, which, role=role, limit=limit)
+
+    def session_notes(
+        self, query: str, channel: str | None = None, *, all_channels: bool = False, limit: int = 5
+    ) -> list[Hit]:  # fmt: skip
+        """The notes on past conversations in HISTORY and its archive that answer a query: by task, file or error."""
+        from pipimem import sessions
+
+        return sessions.notes(self, query, channel, all_channels=all_channels, limit=limit)
+
+    def timeline(
+        self, limit: int = 30, session_limit: int = 10, channel: str | None = None, *, all_channels: bool = False,
+        project: str = "", session: str = "", without: Sequence[str] = (),
+    ) -> tuple[list[Conversation], list[Found]]:  # fmt: skip
+        """The last `session_limit` conversations, newest first, and their last `limit` messages, oldest first."""
+        from pipimem import sessions
+
+        which = self._which(channel, all_channels, project, session, without)
+        return sessions.timeline(self, which, limit=limit, session_limit=session_limit)
+
+    def forget_messages(
+        self, refs: Sequence[str] = (), texts: Sequence[str] = (), *, dry_run: bool = False
+    ) -> list[str]:
+        """Takes messages out of the index of sessions for good, by reference (or whole session) and by text held.
+
+        Returns the references; the caller puts them among the sources of a tombstone, which keeps them out. The hosts'
+        own files are not touched.
+        """
+        from pipimem import sessions
+
+        return sessions.forget(self, refs, texts, dry_run=dry_run)
+
+    def _which(
+        self, channel: str | None, all_channels: bool, project: str, session: str, without: Sequence[str]
+    ) -> Filter:
+        from pipimem.sessions import Filter
+
+        self.workspace.trust()
+        channels = None if all_channels else [self.workspace.channel(channel).id] if channel is not None else []
+        return Filter(channels, project, session, tuple(without))
 
     # Channels
 
@@ -589,16 +700,43 @@ class Memory(Opened):
 
     def propose(
         self, channel: str, transcript: Transcript, jobs: Sequence[str] = JOBS, *,
-        models: Sequence[str] | None = None,
+        models: Sequence[str] | None = None, again: bool = False,
     ) -> Plan:  # fmt: skip
         """What should change in `channel` after `transcript`; writes nothing, and holds no lock while a model thinks.
 
         Of the jobs, `extract` gives MEMORY, HISTORY and proposals, `refresh` gives SESSION. `models` are asked in
-        order (None: those of the settings; empty: none); where none helps, the rules do, and `origin` says so.
+        order (None: those of the settings; empty: none); where none helps, the rules do, and `origin` says so. What a
+        message gave before is not given again; with `again` the note on the conversation is made anew.
         """
         from pipimem import updating
 
-        return updating.propose(self, channel, transcript, jobs, models=models)
+        return updating.propose(self, channel, transcript, jobs, models=models, again=again)
+
+    def learn(self, channel: str, transcript: Transcript, plan: Plan, path: str = "") -> Applied:
+        """Applies a plan made from a host's conversation and notes in the list of sources what came of it: one commit.
+
+        A conversation that is not known yet is taken in from the file `path`, as one of the channel, so that what is
+        remembered of it can be opened at its message. Raises `Refused` where it belongs to another channel.
+        """
+        from pipimem import updating
+
+        return updating.learn(self, channel, transcript, plan, path)
+
+    def source(self, ref: str, channel: str = "") -> Transcript:
+        """A known conversation, read again from its host's file. Raises `NotFound`, `Unreadable` where it is gone.
+
+        With a `channel` one that belongs to another is refused.
+        """
+        from pipimem import importing
+
+        return importing.reread(self, ref, channel)
+
+    def take_in(self, channel: str, transcript: Transcript, path: str) -> None:
+        """Takes the conversation that was read from the file `path` in as one of the channel, unless it is known."""
+        from pipimem import importing
+
+        self.workspace.trust()
+        importing.adopt(self, self.workspace.channel(channel).id, transcript, path)
 
     def tidy(self, channel: str, job: str, *, models: Sequence[str] | None = None) -> Plan:
         """What `promote` (SESSION), `condense` (MEMORY) or `fold` (HISTORY) would change now; writes nothing.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
+    from pipimem.index.sessions import Sessions
     from pipimem.index.sync import Diff
     from pipimem.update.merge import Merged
     from pipimem.update.plan import Applied, Op, Plan
@@ -48,6 +49,7 @@ class Opened:
         self.passages = Index(self.workspace)
         self.commits = History(self.workspace, self.notes)
         self.passages.notes = self.notes
+        self._said: Sessions | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -60,6 +62,17 @@ class Opened:
     def close(self) -> None:
         """Lets go of the index."""
         self.passages.close()
+        if self._said is not None:
+            self._said.close()
+
+    @property
+    def said(self) -> Sessions:
+        """The index of past conversations; nothing of it is loaded before it is asked for."""
+        if self._said is None:
+            from pipimem.index.sessions import Sessions
+
+            self._said = Sessions(self.workspace, self.notes)
+        return self._said
 
     @property
     def stale(self) -> bool:

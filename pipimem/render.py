@@ -341,7 +341,7 @@ def shown_json(shown: Shown) -> dict[str, Any]:
 def shown_text(shown: Sequence[Shown]) -> str:
     """Opened references for a person: where each is, and its text."""
     return "\n".join(
-        f"{s.path}:{s.line}  {'  '.join(x for x in (s.id, s.kind, s.date, s.source) if x)}".rstrip()
+        "  ".join(x for x in (f"{s.path}:{s.line}" if s.line else s.path, s.id, s.kind, s.date, s.source) if x)
         + "\n"
         + "".join(f"   {line}\n" for line in s.text.splitlines())
         for s in shown

@@ -218,6 +218,8 @@ COMMANDS = {
     "skill": Command("writing", "procedures: list, show, add, edit, remove"),
     "forget": Command("writing", "remove an entry and do not learn it again"),
     "adopt": Command("adopting", "take over the memory of another system; nothing there is changed"),
+    "import": Command("sessions", "take in a host's conversations, by pointer"),
+    "sessions": Command("sessions", "past conversations: list, search, timeline"),
     "turn": Command("updating", "record one finished turn for the next update"),
     "update": Command("updating", "turn a finished conversation into checked edits"),
     "compact": Command("updating", "work memory up before a compaction; what must be kept"),

@@ -22,14 +22,14 @@ PAUSE = 0.01
 
 
 @contextmanager
-def turn(folder: str, patience: float) -> Iterator[float]:
+def turn(folder: str, patience: float, name: str = "write.lock") -> Iterator[float]:
     """Waits for the other writers and healers of this folder, at most `patience` seconds; gives what is left of them.
 
     A file renamed or deleted under a writer would leave its log to the next one, so they take turns. Raises
     `TimeoutError`. Where the file system knows no locks, SQLite's own have to do.
     """
     until = time.monotonic() + patience
-    handle = os.open(os.path.join(folder, "write.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         while not _is_ours(handle):
             if time.monotonic() >= until:
