@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pipimem.forgetting import Forgotten
     from pipimem.git import Commit
     from pipimem.importing import Report
+    from pipimem.index.graph import Linked
     from pipimem.index.sync import Diff
     from pipimem.lifecycle import Lifecycle, Step
     from pipimem.recall import Recall
@@ -66,10 +67,12 @@ class Memory(Opened):
     def search(
         self, query: str, channel: str | None = None, *, all_channels: bool = False, target: str = "",
         project: str = "", category: str = "", layers: Sequence[str] = (), kinds: Sequence[str] = (),
-        min_confidence: float = 0.0, limit: int = 10, also: Sequence[Memory] = (),
+        min_confidence: float = 0.0, types: Sequence[str] = (), domains: Sequence[str] = (),
+        entities: Sequence[str] = (), limit: int = 10, also: Sequence[Memory] = (),
     ) -> list[Hit]:  # fmt: skip
         """The best `limit` passages (at most 1,000) for a query in words; secrets in their text are redacted.
 
+        `types` and `domains` are those of a note's front matter; `entities` are things a passage or its note links to.
         `also` are other workspaces to ask: theirs come with absolute paths, and one that lacks the channel gives its
         shared layer. An empty list means that the scope was looked through. Raises `Usage` for a query without words
         and `Unreadable` when nothing was found while a file in scope could not be read.
@@ -79,7 +82,7 @@ class Memory(Opened):
             return memory._found(
                 query, memory._known_channel(channel) if also else channel, all_channels=all_channels, target=target,
                 project=project, category=category, layers=layers, kinds=kinds, min_confidence=min_confidence,
-                limit=limit, evidence=bool(also),
+                types=types, domains=domains, entities=entities, limit=limit, evidence=bool(also),
             )  # fmt: skip
 
         if not also:
@@ -105,11 +108,12 @@ class Memory(Opened):
 
     def _found(
         self, query: str, channel: str | None, *, all_channels: bool, target: str, project: str, category: str,
-        layers: Sequence[str], kinds: Sequence[str], min_confidence: float, limit: int, evidence: bool,
+        layers: Sequence[str], kinds: Sequence[str], min_confidence: float, types: Sequence[str],
+        domains: Sequence[str], entities: Sequence[str], limit: int, evidence: bool,
     ) -> list[Hit]:  # fmt: skip
         scope = self.scope(
             channel, all_channels=all_channels, target=target, project=project, category=category, layers=layers,
-            kinds=kinds, min_confidence=min_confidence,
+            kinds=kinds, min_confidence=min_confidence, types=types, domains=domains, entities=entities,
         )  # fmt: skip
         hits = self.passages.search(query, scope, max(1, min(1000, limit)), evidence=evidence)
         if not hits and self.skipped:
@@ -150,6 +154,7 @@ class Memory(Opened):
                 user_allowed=lambda: self._user_allowed(channel),
                 skills=lambda: self._skills(scope, files, also),
                 given=self._given(session),
+                linked=lambda hits: self.passages.weigh(hits, text, scope),
             )
         except (Unreadable, Refused) as error:
             return Recall(str(error), {"router": {"fire": way.fire, "reason": way.reason}}, failed=True)
@@ -818,6 +823,46 @@ class Memory(Opened):
         self._catch_up()
         self._record(applied, ())
         return applied
+
+    # Graph
+
+    def graph_neighbors(
+        self, node: str, channel: str | None = None, *, all_channels: bool = False, depth: int = 2,
+        relation: str = "", layer: str = "", direction: str = "both", limit: int = 100,
+    ) -> Linked:  # fmt: skip
+        """What is up to `depth` links (6 at most) from a thing, nearest first, with those links; `limit` nodes at most.
+
+        A thing is named as in a link, in any spelling. Raises `NotFound` for what nothing in scope speaks of.
+        """
+        from pipimem import graph
+
+        return graph.neighbors(
+            self, node, channel, all_channels=all_channels, depth=depth, relation=relation, layer=layer,
+            direction=direction, limit=limit,
+        )  # fmt: skip
+
+    def graph_path(self, one: str, other: str, channel: str | None = None, *, all_channels: bool = False) -> Linked:
+        """A shortest way between two things, along links in either direction; no nodes where there is none."""
+        from pipimem import graph
+
+        return graph.path(self, one, other, channel, all_channels=all_channels)
+
+    def graph_status(self, channel: str | None = None, *, all_channels: bool = False) -> dict[str, Any]:
+        """How many nodes and links there are in scope, by kind, relation and layer, and what has most links."""
+        from pipimem import graph
+
+        return graph.status(self, channel, all_channels=all_channels)
+
+    def graph_export(
+        self, form: str = "mermaid", channel: str | None = None, *, all_channels: bool = False, limit: int = 1000
+    ) -> tuple[str, bool]:
+        """The links in scope as mermaid, dot or json, in the order of the files, and whether there are more than these.
+
+        `limit` links at most (0: all).
+        """
+        from pipimem import graph
+
+        return graph.export(self, form, channel, all_channels=all_channels, limit=limit)
 
     # State
 

@@ -123,14 +123,19 @@ class Opened:
     def scope(
         self, channel: str | None = None, *, all_channels: bool = False, target: str = "", project: str = "",
         category: str = "", layers: Sequence[str] = (), kinds: Sequence[str] = (), min_confidence: float = 0.0,
+        types: Sequence[str] = (), domains: Sequence[str] = (), entities: Sequence[str] = (),
     ) -> Scope:  # fmt: skip
         """Where to look: a channel with the shared layer, everything, or the shared layer alone.
 
-        `target` (user, memory, project or failure), `project` and `category` only ever narrow that. Raises
+        `target` (user, memory, project or failure), `project`, `category` and the other filters only ever narrow that;
+        `types`, `domains` and `entities` are what notes say of themselves in their front matter. Raises
         `Unreadable` for a channel that is not there, `Usage` for a filter nobody knows.
         """
         channels = None if all_channels else [self.workspace.channel(channel).id] if channel is not None else []
-        scope = Scope(channels, layers=layers, kinds=kinds, min_confidence=min_confidence)
+        scope = Scope(
+            channels, layers=layers, kinds=kinds, min_confidence=min_confidence, types=types, domains=domains,
+            entities=entities,
+        )  # fmt: skip
         if not (target or project or category):
             return scope
         from pipimem.targets import narrowed

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pipimem.forgetting import Forgotten
     from pipimem.git import Commit
     from pipimem.index import Hit
+    from pipimem.index.graph import Linked, Node
     from pipimem.index.sync import Diff
     from pipimem.lifecycle import Step
     from pipimem.recall import Recall
@@ -452,6 +453,10 @@ def status_text(state: dict[str, Any]) -> str:
         f"models      {', '.join(state['models']) or 'none: the updater works by rules'}",
         f"history     {state['git']}",
     ]
+    if state["graph"].get("edges"):
+        lines.append(
+            f"graph       {plural(state['graph']['nodes'], 'node')}, {plural(state['graph']['edges'], 'link')}"
+        )
     if state["pending_commits"]:
         why = state["pending_because"]
         waiting = plural(state["pending_commits"], "commit")
@@ -467,6 +472,50 @@ def status_text(state: dict[str, Any]) -> str:
     ]
     lines += [f"problem     {p['path']}: {p['reason']}" for p in state["problems"]]
     return "\n".join(lines) + "\n\n" + table([("layer", "files", "size"), *layers])
+
+
+def neighbors_text(found: Linked, said: dict[str, str]) -> str:
+    """What is near a thing, for a person: each with how many links away it is and where it is described; the links.
+
+    `said` holds what entries say, by id.
+    """
+    names = {node.key: node.name for node in found.nodes}
+    rows = [(node.depth, node.kind, clip(one_line(node.name), 60), _described(node, said)) for node in found.nodes]
+    return table([("away", "kind", "name", "described in"), *rows]) + _edges_text(found, names)
+
+
+def path_text(found: Linked) -> str:
+    """A way between two things, for a person: what it passes, then what each step rests on."""
+    names = {node.key: node.name for node in found.nodes}
+    way = " — ".join(clip(one_line(node.name), 60) for node in found.nodes)
+    return f"{way}\n{_edges_text(found, names)}" if found.nodes else ""
+
+
+def _edges_text(found: Linked, names: dict[str, str]) -> str:
+    rows = [
+        (clip(one_line(names[e.source]), 40), e.relation, clip(one_line(names[e.target]), 40), f"{e.path}:{e.line}")
+        for e in found.edges
+    ]
+    return f"\n{table([('from', 'relation', 'to', 'said in'), *rows])}" if rows else ""
+
+
+def _described(node: Node, said: dict[str, str]) -> str:
+    text = f"  {clip(one_line(said[node.name]), 60)}" if node.name in said else ""
+    return f"{node.path}:{node.line}{text}" if node.path else ""
+
+
+def graph_status_text(state: dict[str, Any]) -> str:
+    """How much the graph holds, for a person."""
+    parts = {"kinds": state["kinds"], "relations": state["relations"], "layers": state["layers"]}
+    lines = [f"{plural(state['nodes'], 'node')}, {plural(state['edges'], 'link')}\n"]
+    lines += [
+        f"{name:<10} {', '.join(f'{n} {what}' for what, n in part.items())}\n" for name, part in parts.items() if part
+    ]
+    return "".join(lines) + (
+        "\n" + table([("links", "of"), *((n, name) for name, n in state["busiest"].items())])
+        if state["busiest"]
+        else ""
+    )
 
 
 def evaluation_text(result: dict[str, Any]) -> str:

@@ -211,10 +211,11 @@ def recent(memory: Opened, channel: str | None, *, all_channels: bool, limit: in
 
 
 def forget(
-    memory: Opened, refs: Collection[str] = (), texts: Collection[str] = (), *, dry_run: bool = False
-) -> list[str]:
+    memory: Opened, refs: Collection[str] = (), texts: Collection[str] = (), channel: str | None = None, *,
+    dry_run: bool = False,
+) -> list[str]:  # fmt: skip
     """Takes messages out of the index for good: those referred to (a whole session by `engine:session`), and those
-    that hold one of the texts, folded. Returns the references of all of them.
+    that hold one of the texts, folded (of `channel` only, where given). Returns the references of all of them.
 
     The hosts' files are not touched. The caller puts the references on the list of what was forgotten, or the next
     import takes the messages again. Of a transcript that is gone only references can be told.
@@ -230,14 +231,14 @@ def forget(
             talk = index.talk(source.key)
             for message in (index.message(talk, name) if name else index.messages(talk)) if talk else ():
                 gone[message.row] = f"{source.ref}#{message.name}"
-    for message, ref in _holding(memory, [t for t in texts if t.strip()]):
+    for message, ref in _holding(memory, [t for t in texts if t.strip()], channel):
         gone[message.row] = ref
     if not dry_run:
         index.forget(gone)
     return list(dict.fromkeys(gone.values()))
 
 
-def _holding(memory: Opened, texts: Sequence[str]) -> Iterator[tuple[Spoken, str]]:
+def _holding(memory: Opened, texts: Sequence[str], channel: str | None) -> Iterator[tuple[Spoken, str]]:
     """The messages that hold one of some texts, found by their words and told by what their files say."""
     index = memory.said
     for text in texts:
@@ -246,6 +247,8 @@ def _holding(memory: Opened, texts: Sequence[str]) -> Iterator[tuple[Spoken, str
         for hit, message in _texts(memory, talks, hits):
             if message is not None and words.fold(text) in words.fold(message.text):
                 talk = talks[hit.source]
+                if channel is not None and talk.channel != channel:
+                    continue
                 yield hit, f"{talk.engine}:{safe(talk.session)}#{hit.name}"
 
 

@@ -152,6 +152,7 @@ def members() -> str:
 
 
 OPEN_MAPS = frozenset(["signals", "layers", "kinds", "by", "kept", "skipped"])
+OPEN_MAPS = frozenset(["signals", "layers", "kinds", "by", "relations", "busiest"])
 
 
 def shape(value: Any, name: str = "") -> str:
@@ -215,6 +216,10 @@ def json_fields(tmp_path: Path, sample: Path, capsys: pytest.CaptureFixture[str]
     newest = story.run("log")["commits"][0]["commit"]
     story.run("diff", newest)
     story.run("undo", newest)
+    story.run("graph neighbors", "incident-2026-10-13")
+    story.run("graph path", "mosquitto", "cn-gw")
+    story.run("graph status")
+    story.run("graph export")
     story.run("status")
     return story.fields
 

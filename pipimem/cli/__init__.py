@@ -232,6 +232,7 @@ COMMANDS = {
     "blame": Command("reviewing", "which commit, run and message an entry is from"),
     "diff": Command("reviewing", "what a run or commit changed"),
     "undo": Command("reviewing", "take back a run or commit"),
+    "graph": Command("graph", "what is linked to what: neighbors, path, status, export"),
     "status": Command("keeping", "what is there, what is off, and why"),
     "doctor": Command("keeping", "try every leg for real; --fix mends what can be derived"),
     "check": Command("keeping", "what is wrong with the files, line by line; for CI and pre-commit"),

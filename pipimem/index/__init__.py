@@ -144,6 +144,27 @@ class Index:
         except Refused:
             return self._plainly(plainly, scope, "")
 
+    def graph(self, scope: Scope, ask: Callable[[sqlite3.Connection], T]) -> T:
+        """What `ask` (of `index.graph`) finds. Raises `Unreadable` without an index: files alone are no graph."""
+
+        def plainly(files: Files) -> T:
+            raise Unreadable("The graph needs the index, which is not to be had now.", "Run 'pipimem doctor'.")
+
+        return self._ask(scope, lambda db: (ask(db), []), plainly)
+
+    def weigh(self, hits: Sequence[Hit], text: str, scope: Scope) -> None:
+        """Sets the `graph` signal of hits of this index that are linked to a thing `text` names; looks at no file."""
+        if self._db is None:
+            return
+        try:
+            if not self._db.execute("SELECT 1 FROM edges LIMIT 1").fetchone():
+                return
+            from pipimem.index.linked import weigh
+
+            weigh(self._db, hits, text, scope.channels)
+        except sqlite3.Error:
+            return  # damage is the next ask's to heal: without the signal the order is as good as it was
+
     def facts(self) -> Facts:
         """How many entries there are of each kind, and what is wrong with which document."""
 
