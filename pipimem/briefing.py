@@ -6,6 +6,7 @@ Which parts, follows from the mode and the preset; secrets are redacted and unsa
 from __future__ import annotations
 
 from pipimem import markdown, safety, standing
+from pipimem.index import outline
 from pipimem.recall import context
 from pipimem.recall.context import INSTRUCTIONS, MEMORY, Context, Part, Remembered
 from pipimem.text import clip, decode, encode, one_line, plural
@@ -90,6 +91,13 @@ class Briefing:
         return encode(markdown.uncommented(decode(self._own("SESSION.md"))))
 
     def _redacted(self, text: str) -> str:
+        found = self._redacted_now(text)
+        if found == text:
+            return text
+        self._workspace.trust()  # what the user allows is not among remembered settings
+        return self._redacted_now(text)
+
+    def _redacted_now(self, text: str) -> str:
         config = self._workspace.config
         return safety.redact(text, config["safety.patterns"], config["safety.allow"])
 
@@ -142,7 +150,7 @@ class Briefing:
         for document in self._documents("memory"):
             data = self._workspace.read(document.path) or b""
             private = safety.private_ranges(data)
-            for identity, entry in markdown.identified(markdown.parse(data), document.channel):
+            for identity, entry in markdown.identified(outline.read(data), document.channel):
                 if any(start <= entry.start and entry.end <= end for start, end in private):
                     continue
                 superseded.add(entry.facts.get("supersedes", ""))
@@ -158,14 +166,23 @@ class Briefing:
         return entry.facts.get("until", "") in ("", self._today) or entry.facts["until"] > self._today
 
     def _holds(self, entry: markdown.Entry) -> bool:
-        config, facts = self._workspace.config, entry.facts
+        facts = entry.facts
         ends = [day for day in (facts.get("until", ""), facts.get("trial", "")) if day]
         try:
             sure = float(facts.get("conf", "1")) >= LEAST_CONFIDENCE
         except ValueError:
             sure = False
-        safe = not safety.verdict(entry.text, config["safety.patterns"], config["safety.allow"])
-        return sure and safe and all(day >= self._today for day in ends)
+        return sure and all(day >= self._today for day in ends) and self._safe(entry.text)
+
+    def _safe(self, text: str) -> bool:
+        """Whether nothing in it is a secret, hidden or an order; asked again with what the user allows before a no."""
+        if not self._workspace.config.trusted and self._verdict(text):
+            self._workspace.trust()
+        return not self._verdict(text)
+
+    def _verdict(self, text: str) -> str:
+        config = self._workspace.config
+        return safety.verdict(text, config["safety.patterns"], config["safety.allow"])
 
     def _whole(self) -> Iterator[Part]:
         """Every memory file of the scope, for mode `full`, within its tokens; a file with unsafe text stays out."""
@@ -187,7 +204,7 @@ class Briefing:
 
     def _recent(self, talks: Sequence[str]) -> Iterator[Part]:
         """What happened lately: the last blocks of HISTORY by date and topic, conversations, the loops still open."""
-        parsed = markdown.parse(self._own("HISTORY.md"))
+        parsed = outline.read(self._own("HISTORY.md"))
         path = self._path("HISTORY.md")
         blocks = [s for s in parsed.sections if s.level == 2][-RECENT_BLOCKS:]
         lines = [

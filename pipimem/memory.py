@@ -266,7 +266,6 @@ class Memory(Opened):
 
         mode = mode or self.workspace.config["recall.mode"]
         checked(mode, preset)
-        self.workspace.trust()
         recalled = None
         if text and mode != "policy" and preset != "isolated":
             most = SUBAGENT_TOKENS if preset == "subagent" else 0

@@ -28,7 +28,7 @@ from pipimem.errors import Refused, Unreadable
 from pipimem.index import Hit, upkeep
 from pipimem.index.outline import outline
 from pipimem.memory import Memory
-from tests.conftest import case, run, run_as_nobody, snapshot, write
+from tests.conftest import SAMPLE, case, run, run_as_nobody, snapshot, write
 
 QUERIES = ["kiln", "ramp limit", "甬道", "灰度发布 窗口", "deploy Thursday", "rowId", "E41", "lantern"]
 
@@ -1318,7 +1318,8 @@ def test_a_plain_file_reads_as_the_parser_reads_it(lines: list[str], end: str, f
 
 
 def test_the_files_of_the_sample_workspace_read_alike_and_most_are_plain(sample: Path) -> None:
-    files = [path.read_bytes() for path in sorted(sample.rglob("*.md"))]
+    templates = [path for path in (SAMPLE.parent / "templates").rglob("*.md") if path.parent.name != "prompts"]
+    files = [path.read_bytes() for path in sorted([*sample.rglob("*.md"), *templates])]
     plain = [(outlined(found), outlined(markdown.parse(data))) for data in files if (found := outline(data))]
     assert [one for one, other in plain if one != other] == []
     assert len(plain) > len(files) / 2

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 QUICK = ("recall", "search")
+LEAN = (*QUICK, "hook")
 
 
 class Command:
@@ -46,7 +47,7 @@ def _parts(name: str) -> tuple[Callable[[Parser], None], Callable[[Namespace], i
 def run() -> None:
     """The console script. What only asked leaves at once: taking the interpreter down costs a tenth of a recall."""
     code = main()
-    if not set(QUICK) & set(sys.argv[1:]) or os.environ.get("PIPIMEM_DEBUG"):
+    if not set(LEAN) & set(sys.argv[1:]) or os.environ.get("PIPIMEM_DEBUG"):
         sys.exit(code)
     try:
         for stream in (sys.stdout, sys.stderr):
@@ -60,9 +61,14 @@ def run() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command. Exit codes: 0 done, 1 nothing found, 2 usage, 3 could not look, 4 refused, 5 model."""
     arguments = [_argument(a) for a in (sys.argv[1:] if argv is None else argv)]
-    if set(QUICK) & set(arguments):
+    if set(LEAN) & set(arguments):
         gc.disable()  # the process ends before there is garbage worth looking for
     _use_utf8()
+    code = _coded(arguments)
+    return 0 if _split(arguments)[1] == "hook" else code  # a hook never stops its host
+
+
+def _coded(arguments: list[str]) -> int:
     try:
         return _main(arguments)
     except Error as error:
@@ -233,6 +239,7 @@ COMMANDS = {
     "diff": Command("reviewing", "what a run or commit changed"),
     "undo": Command("reviewing", "take back a run or commit"),
     "graph": Command("graph", "what is linked to what: neighbors, path, status, export"),
+    "hook": Command("hosts", "answer one event of an agent host: JSON in, JSON out"),
     "status": Command("keeping", "what is there, what is off, and why"),
     "doctor": Command("keeping", "try every leg for real; --fix mends what can be derived"),
     "check": Command("keeping", "what is wrong with the files, line by line; for CI and pre-commit"),
