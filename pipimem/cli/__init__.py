@@ -240,6 +240,7 @@ COMMANDS = {
     "undo": Command("reviewing", "take back a run or commit"),
     "graph": Command("graph", "what is linked to what: neighbors, path, status, export"),
     "hook": Command("hosts", "answer one event of an agent host: JSON in, JSON out"),
+    "install": Command("hosts", "put hooks and the MCP server where a host looks for them; --remove"),
     "status": Command("keeping", "what is there, what is off, and why"),
     "doctor": Command("keeping", "try every leg for real; --fix mends what can be derived"),
     "check": Command("keeping", "what is wrong with the files, line by line; for CI and pre-commit"),
