@@ -79,6 +79,11 @@ class Event:
         return self.text("agent_id") or ("agent" if self.name in ("SubagentStart", "SubagentStop") else "")
 
     @property
+    def folder(self) -> str:
+        """The folder it is about: where the host works, else where we are."""
+        return os.path.abspath(self.text("cwd") or os.getcwd())
+
+    @property
     def session(self) -> str:
         """Whose context it is: a sub-agent has one of its own."""
         agent = self.text("agent_id")
@@ -88,15 +93,18 @@ class Event:
 class Answer:
     """Prints one answer; an empty one when time is up, and then ends the process. `note` is what the log will say."""
 
-    __slots__ = ("_free", "note")
+    __slots__ = ("_free", "note", "over")
 
     def __init__(self, seconds: float, note: dict[str, Any]) -> None:
         self.note = note
+        self.over = False
         self._free = _thread.allocate_lock()
         _thread.start_new_thread(self._alarm, (seconds,))
 
     def _alarm(self, seconds: float) -> None:
         time.sleep(seconds)
+        if self.over:
+            return
         self.say({})
         _log({**self.note, "failed": f"it took more than {seconds:g} seconds"})
         os._exit(0)
@@ -131,13 +139,18 @@ def run(options: Options) -> int:
             raise ValueError("the input is no JSON object")
         with _opened(options, event) as memory:
             note["workspace"] = memory.workspace.root
-            answer.say(answered(memory, event, _channel(memory, options, event), note))
+            given = options.channel or os.environ.get("PIPIMEM_CHANNEL")
+            channel = memory.workspace.channel(given).id if given else channel_of(memory, event.folder)
+            answer.say(answered(memory, event, channel, note))
+            if event.name == "UserPromptSubmit" and memory.stale:
+                ask_for_index(memory, note)
             note["notes"] = list(memory.notes)
     except Exception as error:  # noqa: BLE001 - a hook never stops its host
         note["failed"] = str(error) or repr(error)
     answer.say({})
     note["ms"] = round((time.perf_counter() - began) * 1000, 1)
     _log(note)
+    answer.over = True
     return 0
 
 
@@ -163,7 +176,7 @@ def _opened(options: Options, event: Event) -> Memory:
     given = options.workspace or os.environ.get("PIPIMEM_WORKSPACE")
     if given:
         return open_memory(given)
-    folder = start = os.path.abspath(event.text("cwd") or os.getcwd())
+    folder = start = event.folder
     while not os.path.isfile(os.path.join(folder, "pipimem.toml")):
         if folder == os.path.dirname(folder):
             raise Unreadable(f"There is no workspace at or above '{start}'.", "Make one with 'pipimem init'.")
@@ -171,17 +184,13 @@ def _opened(options: Options, event: Event) -> Memory:
     return open_memory(folder)
 
 
-def _channel(memory: Memory, options: Options, event: Event) -> str | None:
-    """The channel named, else that of the project called like the event's folder or one above it; else none.
+def channel_of(memory: Memory, folder: str) -> str | None:
+    """The channel of the project called like the folder or one above it; None where there is none.
 
     Of several with that project the only one of kind project. Raises `Unreadable` for one that is not there.
     """
-    given = options.channel or os.environ.get("PIPIMEM_CHANNEL")
-    if given:
-        return memory.workspace.channel(given).id
-    parts = os.path.abspath(event.text("cwd") or os.getcwd()).split(os.sep)
     projects: dict[str, str] = memory.workspace.config["workspace.projects"]
-    for part in reversed(parts):
+    for part in reversed(os.path.abspath(folder).split(os.sep)):
         named = [memory.workspace.channel(n) for n, project in projects.items() if part and project == part]
         found = named if len(named) == 1 else [channel for channel in named if channel.kind == "project"]
         if len(found) == 1:
@@ -223,8 +232,6 @@ def _prompt(memory: Memory, event: Event, channel: str | None, note: dict[str, A
         budget=min(most, memory.workspace.config["recall.budget"]),
     )  # fmt: skip
     note["reason"] = recall.reason
-    if memory.stale:
-        _ask_for_index(memory, note)
     if _units(recall.text) > CHARACTERS:  # only white space in great number, which no token counts
         note["reason"] = "more than the host takes"
         return ""
@@ -336,8 +343,8 @@ def _errors(block: Mapping[str, Any]) -> list[str]:
     return [output.strip()[-ERROR:]] if failed and output.strip() else []
 
 
-def _ask_for_index(memory: Memory, note: dict[str, Any]) -> None:
-    """Leaves a line for an index that is out of date, one at a time."""
+def ask_for_index(memory: Memory, note: dict[str, Any]) -> None:
+    """Leaves a line for an index that is out of date, one at a time, and starts the work on it."""
     from pipimem.queued import Queue
 
     queue = Queue(memory.workspace)

@@ -84,16 +84,18 @@ def write(found: Sequence[Change]) -> None:
         path = os.path.realpath(change.path)
         if _read(path) != change.before:
             raise Conflict(f"'{printable(change.path)}' has changed since it was read.", "Run the command again.")
+        folder = os.path.dirname(path)
+        fresh = not os.path.isdir(folder)
         try:
             if change.after is None:
                 os.unlink(path)
             else:
-                os.makedirs(os.path.dirname(path), exist_ok=True)
+                os.makedirs(folder, exist_ok=True)
                 mode = stat.S_IMODE(os.stat(path).st_mode) if change.before is not None else 0o644
                 write_private(path, change.after, mode)
         except OSError as error:
             raise Refused(f"'{printable(change.path)}' could not be written: {reason(error)}.", "") from None
-        _note_made(path, change)
+        _note_made(path, change, fresh=fresh)
 
 
 def commands(wish: Wish) -> dict[str, str]:
@@ -350,9 +352,15 @@ def _made(path: str) -> list[list[str]]:
     return [p for p in found if isinstance(p, list) and all(isinstance(key, str) for key in p)]
 
 
-def _note_made(path: str, change: Change) -> None:
-    """Remembers what of a file had not been there; forgets it once the file is gone or free of it."""
+def _note_made(path: str, change: Change, *, fresh: bool) -> None:
+    """Remembers what of a file, or its folder (`fresh`), had not been there; forgets it once that is gone again."""
     known = _made_all()
+    folder = os.path.dirname(path)
+    if fresh:
+        known[folder] = [[]]
+    elif change.after is None and folder in known and not os.listdir(folder):
+        os.rmdir(folder)
+        del known[folder]
     made = known.get(path, [])
     if change.before is None:
         made = [[]]

@@ -22,7 +22,7 @@ from pipimem.installing import HOSTS, Wish, changes
 from tests.conftest import run, write
 
 WISH = Wish("claude", "/project", channel="dm:顾念", update="turn")
-OWN = '[recall]\nmode = "auto"\n[workspace.projects]\nops = "shop"\n'
+OWN = '[recall]\nmode = "auto"\n[workspace.projects]\nops = "shop 店"\n'
 
 
 def install(folder: Path, host: str, *options: str) -> Any:
@@ -37,7 +37,9 @@ def project(tmp_path: Path) -> Path:
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+    """Files with their bytes, and folders; pipimem's own record of what it made aside."""
+    found = {str(p.relative_to(folder)): p for p in sorted(folder.rglob("*"))}
+    return {name: p.read_bytes() if p.is_file() else b"/" for name, p in found.items() if ".config" not in name}
 
 
 THEIRS = {
@@ -73,8 +75,8 @@ def test_what_is_put_in_comes_out_to_the_byte_and_twice_changes_nothing(
     assert (again.code, again.out) == (0, "Nothing to do.\n")
     assert everything(project) == between[0]
     assert install(project, host, "--remove").code == 0
-    kept = {k: v for k, v in everything(tmp_path / "home").items() if "installed.json" not in k}
-    assert (everything(project), kept) == before
+    assert (everything(project), everything(tmp_path / "home")) == before
+    assert json.loads((tmp_path / "home/.config/pipimem/installed.json").read_text()) == {}
     assert install(project, host, "--remove").out == "Nothing to do.\n"
 
 
@@ -231,7 +233,7 @@ def test_without_the_record_of_what_was_made_only_ours_goes(tmp_path: Path) -> N
 
 
 def test_hooks_that_write_need_a_channel_and_a_channel_that_is_there(project: Path) -> None:
-    write(project, {"pipimem.toml": ""})
+    write(project, {"pipimem.toml": OWN.replace("shop 店", "else")})
     done = install(project, "claude", "--update", "session")
     assert done.code == 2
     assert "--channel" in done.err

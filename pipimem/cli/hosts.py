@@ -61,6 +61,7 @@ def _install(options: Namespace) -> int:
 
 def _wish(options: Namespace) -> installing.Wish:
     """What to install; the workspace stands in the commands where a host would not find it by its folder."""
+    from pipimem.hooks import channel_of
     from pipimem.installing import Wish
 
     here = os.getcwd()
@@ -69,9 +70,10 @@ def _wish(options: Namespace) -> installing.Wish:
     with opened(options) as memory:
         root = os.path.realpath(memory.workspace.root)
         channel = memory.workspace.channel(options.channel).id if options.channel else ""
-        if options.update and not channel and not memory.workspace.config["workspace.projects"]:
+        if options.update and not channel and (options.user or channel_of(memory, here) is None):
             raise Usage(
-                "Hooks that write need a channel.", "Give --channel, or name the project under [workspace.projects]."
+                "Hooks that write need a channel, and no project is called like this folder.",
+                "Give --channel, or name the project under [workspace.projects].",
             )
         above = os.path.isfile(os.path.join(root, "pipimem.toml")) and f"{os.path.realpath(here)}/".startswith(
             f"{root}/"
