@@ -131,6 +131,7 @@ def run(options: Options) -> int:
     answer = Answer(ENDING if name == "SessionEnd" else SECONDS, note)
     if os.environ.get(GUARD) or not name or options.host not in HOSTS:
         answer.say({})
+        answer.over = True
         return 0
     try:
         event = Event(options.host, name, _input())

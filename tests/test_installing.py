@@ -107,6 +107,7 @@ def test_claude_is_told_of_reading_events_and_with_update_of_writing_ones(projec
 
 
 def test_every_event_installed_is_one_the_hook_command_knows_and_codex_gets_only_its_own() -> None:
+    assert hooks.GIVING == installing.READING
     for host in ("claude", "codex"):
         for update in ("", "session", "turn"):
             found = installing.commands(Wish(host, "/p", update=update))
