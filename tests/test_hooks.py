@@ -321,7 +321,7 @@ def test_when_time_is_up_the_answer_is_empty_and_the_exit_code_still_0(kiln: Pat
     with locked(str(locks), ["queue"]):
         began = time.monotonic()
         assert hooked("SessionEnd", data) == ""
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 20  # the lock would be waited for half a minute
     assert logged(kiln)[-1]["failed"] == "it took more than 1.2 seconds"
     command = [sys.executable, "-m", "pipimem", "hook", "SessionEnd"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=dict(os.environ)) as child:

@@ -7,8 +7,9 @@ import os
 import re
 import shlex
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import tomlkit
@@ -16,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import pipimem
-from pipimem import hooks, installing
+from pipimem import cli, hooks, installing
 from pipimem.errors import Conflict, Unreadable
 from pipimem.installing import HOSTS, Wish, changes
 from tests.conftest import run, write
@@ -25,8 +26,27 @@ WISH = Wish("claude", "/project", channel="dm:顾念", update="turn")
 OWN = '[recall]\nmode = "auto"\n[workspace.projects]\nops = "shop 店"\n'
 
 
-def install(folder: Path, host: str, *options: str) -> Any:
-    return run("install", host, *options, cwd=folder)
+class Done(NamedTuple):
+    """What the command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+Install = Callable[..., Done]
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Install:
+    """`pipimem install` in a folder, in this process."""
+
+    def done(folder: Path, *arguments: str) -> Done:
+        monkeypatch.chdir(folder)
+        code = cli.main(["install", *arguments])
+        return Done(code, *capsys.readouterr())
+
+    return done
 
 
 @pytest.fixture
@@ -57,7 +77,7 @@ THEIRS = {
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("theirs", [True, False], ids=["beside theirs", "alone"])
 def test_what_is_put_in_comes_out_to_the_byte_and_twice_changes_nothing(
-    project: Path, host: str, theirs: bool, tmp_path: Path
+    install: Install, project: Path, host: str, theirs: bool, tmp_path: Path
 ) -> None:
     if theirs:
         write(project, {**THEIRS})
@@ -80,7 +100,7 @@ def test_what_is_put_in_comes_out_to_the_byte_and_twice_changes_nothing(
     assert install(project, host, "--remove").out == "Nothing to do.\n"
 
 
-def test_claude_is_told_of_reading_events_and_with_update_of_writing_ones(project: Path) -> None:
+def test_claude_is_told_of_reading_events_and_with_update_of_writing_ones(install: Install, project: Path) -> None:
     def events() -> dict[str, list[str]]:
         table = json.loads((project / ".claude/settings.json").read_text("utf-8"))["hooks"]
         return {e: [h["command"] for g in groups for h in g["hooks"]] for e, groups in table.items()}
@@ -118,7 +138,7 @@ def test_every_event_installed_is_one_the_hook_command_knows_and_codex_gets_only
 
 
 def test_a_workspace_elsewhere_stands_in_the_commands_and_user_settings_are_the_hosts_own(
-    project: Path, tmp_path: Path
+    install: Install, project: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "code"
     other.mkdir()
@@ -154,7 +174,7 @@ def test_a_workspace_elsewhere_stands_in_the_commands_and_user_settings_are_the_
     ],
 )
 def test_a_file_that_cannot_be_edited_safely_is_left_and_what_to_write_is_shown(
-    project: Path, path: str, text: str, why: str
+    install: Install, project: Path, path: str, text: str, why: str
 ) -> None:
     data = text.encode("utf-8", "surrogateescape")
     write(project, {path: data})
@@ -167,7 +187,7 @@ def test_a_file_that_cannot_be_edited_safely_is_left_and_what_to_write_is_shown(
     assert not (project / ".claude/settings.json").exists() or "settings" in path
 
 
-def test_comments_order_and_odd_layout_of_toml_stay(project: Path) -> None:
+def test_comments_order_and_odd_layout_of_toml_stay(install: Install, project: Path) -> None:
     text = THEIRS[".codex/config.toml"] + "\n# 结尾\n"
     write(project, {".codex/config.toml": text})
     install(project, "codex")
@@ -233,7 +253,7 @@ def test_without_the_record_of_what_was_made_only_ours_goes(tmp_path: Path) -> N
     assert set(json.loads((tmp_path / ".claude/settings.json").read_text())) <= {"hooks"}
 
 
-def test_hooks_that_write_need_a_channel_and_a_channel_that_is_there(project: Path) -> None:
+def test_hooks_that_write_need_a_channel_and_a_channel_that_is_there(install: Install, project: Path) -> None:
     write(project, {"pipimem.toml": OWN.replace("shop 店", "else")})
     done = install(project, "claude", "--update", "session")
     assert done.code == 2
