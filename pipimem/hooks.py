@@ -133,26 +133,35 @@ def run(options: Options) -> int:
         answer.say({})
         answer.over = True
         return 0
+    respond(options, Event(options.host, name, _input()), answer.say, note)
+    note["ms"] = round((time.perf_counter() - began) * 1000, 1)
+    _log(note)
+    answer.over = True
+    return 0
+
+
+def respond(
+    options: Options, event: Event, say: Callable[[dict[str, Any]], None], note: dict[str, Any]
+) -> None:  # fmt: skip
+    """Says what the host is to do, whatever happens, and then leaves what is to be worked on; `note` is for the log.
+
+    Never raises. Only what is said first counts.
+    """
+    note["session"] = event.session
     try:
-        event = Event(options.host, name, _input())
-        note["session"] = event.session
         if not event.fields:
             raise ValueError("the input is no JSON object")
         with _opened(options, event) as memory:
             note["workspace"] = memory.workspace.root
             given = options.channel or os.environ.get("PIPIMEM_CHANNEL")
             channel = memory.workspace.channel(given).id if given else channel_of(memory, event.folder)
-            answer.say(answered(memory, event, channel, note))
+            say(answered(memory, event, channel, note))
             if event.name == "UserPromptSubmit" and memory.stale:
                 ask_for_index(memory, note)
             note["notes"] = list(memory.notes)
     except Exception as error:  # noqa: BLE001 - a hook never stops its host
         note["failed"] = str(error) or repr(error)
-    answer.say({})
-    note["ms"] = round((time.perf_counter() - began) * 1000, 1)
-    _log(note)
-    answer.over = True
-    return 0
+    say({})
 
 
 def event_named(word: str) -> str:
@@ -201,8 +210,9 @@ def channel_of(memory: Memory, folder: str) -> str | None:
 
 def answered(memory: Memory, event: Event, channel: str | None, note: dict[str, Any]) -> dict[str, Any]:
     """What the host is to do; `note` is told what was done."""
-    work = WORK[event.name]
-    text = work(memory, event, channel, note)
+    from pipimem.text import scrub
+
+    text = scrub(WORK[event.name](memory, event, channel, note))  # half a character is no JSON to the hosts
     if not text or event.name not in GIVING[event.host]:
         return {}
     note["characters"] = _units(text)

@@ -18,6 +18,7 @@ from pipimem import hooks, traces
 from pipimem.files import locked
 from pipimem.hooks import Event, answered, event_named, fitted, last_turn
 from pipimem.memory import Memory
+from pipimem.options import Options
 from pipimem.queued import Queue
 from pipimem.recall.context import Context, Part
 from pipimem.text import BLOCK
@@ -111,6 +112,56 @@ def test_each_recorded_event_of_both_hosts_is_answered_by_its_rules_and_by_the_m
         with pipimem.open(str(kiln)) as memory:
             assert any(row.get("packed") for row in traces.rows(memory.traces)) == (name != "policy")
             assert {line.event for line in Queue(memory.workspace).lines()} == {"turn", "compact", "session-end"}
+
+
+def broken_settings(root: Path) -> None:
+    (root / "pipimem.toml").write_text("[recall\n")
+
+
+def broken_index(root: Path) -> None:
+    for path in (root / ".pipimem/cache").glob("index-*"):
+        path.write_bytes(b"no database at all")
+
+
+def broken_files(root: Path) -> None:
+    for path in [root / "STANDING.md", root / "SOUL.md", *(root / "channels").rglob("*.md")]:
+        path.write_bytes(b"\x00\xff<<<<<<< HEAD\n- \xed\xa0\x80" * 50)
+
+
+def broken_state(root: Path) -> None:
+    """What hooks write to is a folder, or cannot be understood."""
+    (root / ".pipimem/state").mkdir(exist_ok=True)
+    (root / ".pipimem/state/queue.jsonl").mkdir()
+    (root / ".pipimem/state/traces.jsonl").write_bytes(b"\xff\x00[{")
+    (root / ".pipimem/state/turns").write_text("no folder")
+
+
+def gone(root: Path) -> None:
+    root.rename(root.parent / "elsewhere")
+
+
+def emptied(root: Path) -> None:
+    for path in root.rglob("*.md"):
+        path.unlink()
+
+
+@pytest.mark.parametrize("damage", [broken_settings, broken_index, broken_files, broken_state, gone, emptied])
+def test_whatever_is_damaged_or_missing_each_recorded_event_has_an_answer_its_host_takes(
+    kiln: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/true")
+    damage(kiln)
+    for path in INPUTS:
+        host, name = path.parent.name, path.name.partition(".")[0]
+        said: list[dict[str, Any]] = []
+        note: dict[str, Any] = {}
+        data = filled(path, kiln, kiln / "transcripts/claude-session.jsonl")
+        options = Options({"workspace": None, "channel": PROJECT, "host": host})
+        hooks.respond(options, Event(host, name, data), said.append, note)
+        validate(host, name, said[0])
+        if damage in (broken_settings, gone):
+            assert said == [{}]
+            assert note["failed"]
 
 
 def test_a_session_is_given_each_passage_once_until_a_compaction(kiln: Path) -> None:

@@ -15,6 +15,7 @@ except ImportError:  # outside of Hermes: tests, and a look at the file
     MemoryProvider = object
 
 import pipimem
+from pipimem.text import scrub
 
 
 class PipimemProvider(MemoryProvider):  # type: ignore[misc, valid-type]
@@ -92,7 +93,8 @@ class PipimemProvider(MemoryProvider):  # type: ignore[misc, valid-type]
     def _with(self, act: Any, otherwise: Any) -> Any:
         try:
             with pipimem.open(os.environ.get("PIPIMEM_WORKSPACE")) as memory:
-                return act(memory)
+                found = act(memory)
+                return scrub(found) if isinstance(found, str) else found  # an odd byte of a file is no JSON
         except (pipimem.Error, OSError):
             return otherwise
 
