@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 
-from pipimem.cli.common import dry_run_argument, opened, print_json, report, say_notes, silence
+from pipimem.cli.common import dry_run_argument, json_text, opened, print_json, report, say_notes, silence
 from pipimem.errors import ModelFailed, Usage
 
 TYPE_CHECKING = False
@@ -198,8 +198,8 @@ def _print_event(event: dict[str, Any]) -> None:
     with PRINTING:  # a watch and the rounds beside it
         if event["event"] == "stopped" and not _output_is(select.POLLOUT):
             silence()  # a full pipe that nobody reads must not keep us from ending
-        print_json(event)
         if sys.stdout is not None:
+            sys.stdout.write(json_text(event) + "\n")  # in one piece: a signal may end us between two
             sys.stdout.flush()
 
 
