@@ -68,7 +68,8 @@ class MemoryTool:
         return "\n".join([head, top, *lines])
 
     def _text_of(self, path: str, page: str, span: object) -> str:
-        lines = self._memory.redacted(scrub(decode(self._memory.workspace.read(page) or b""))).split("\n")
+        data = safety.withheld(self._memory.workspace.read(page) or b"")
+        lines = self._memory.redacted(scrub(decode(data))).split("\n")
         first, last = 1, len(lines)
         if isinstance(span, list) and len(span) == 2 and all(isinstance(n, int) for n in span):
             first, last = max(1, span[0]), len(lines) if span[1] == -1 else span[1]

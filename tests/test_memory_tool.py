@@ -152,8 +152,11 @@ def test_secrets_are_refused_and_what_reads_like_an_order_waits_for_a_person(
     assert not page(root, "a.md").exists()
     (waiting,) = memory.proposals()
     assert (waiting.problem, waiting.file) == ("", f"{FOLDER}/memory/a.md")
-    write(root, {f"{FOLDER}/memory/b.md": f"key {secret}\n"})
-    assert secret not in ask(tool, "view", path="/memories/b.md")
+    write(root, {f"{FOLDER}/memory/b.md": f"key {secret}\n<private>\n体检结果\n</private>\nlast\n"})
+    shown = ask(tool, "view", path="/memories/b.md")
+    assert secret not in shown
+    assert "体检" not in shown
+    assert "     5\tlast" in shown, "lines keep their numbers"
 
 
 def test_a_session_writes_twenty_times_at_most(tool: MemoryTool, memory: Memory) -> None:
