@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -97,7 +98,7 @@ GIVES = ("SessionStart", "UserPromptSubmit.english", "UserPromptSubmit.agent", "
 def test_each_recorded_event_of_both_hosts_is_answered_by_its_rules_and_by_the_mode(
     kiln: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/true")  # the detached process is another test's
+    monkeypatch.setattr(sys, "executable", shutil.which("true"))  # the detached process is another test's
     assert len(INPUTS) == 32
     before = "auto"
     for name in ("auto", "full", "policy", "observe"):
@@ -149,7 +150,7 @@ def emptied(root: Path) -> None:
 def test_whatever_is_damaged_or_missing_each_recorded_event_has_an_answer_its_host_takes(
     kiln: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/true")
+    monkeypatch.setattr(sys, "executable", shutil.which("true"))
     damage(kiln)
     for path in INPUTS:
         host, name = path.parent.name, path.name.partition(".")[0]
