@@ -303,3 +303,9 @@ def test_the_skill_and_the_commands_name_only_commands_and_options_there_are() -
         named = set(re.findall(r"pipimem ([a-z][a-z-]*)(?=[ :`])", text.replace("`pipimem`", "")))
         assert named
         assert named <= {*COMMANDS}, page
+
+
+def test_a_host_without_a_project_folder_is_told_the_workspace(install: Install, project: Path, tmp_path: Path) -> None:
+    assert install(project, "openclaw").code == 0
+    server = json.loads((tmp_path / "home/.openclaw/openclaw.json").read_text("utf-8"))["mcp"]["servers"]["pipimem"]
+    assert server["args"][-3:] == ["-w", str(project), "mcp"]

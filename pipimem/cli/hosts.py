@@ -31,7 +31,12 @@ def _install_arguments(parser: Parser) -> None:
     parser.add_argument("host", choices=("claude", "codex", "cursor", "openclaw"), metavar="HOST", help=HOSTS)
     parser.add_argument("--user", action="store_true", help="for all of your projects (else for the current folder)")
     parser.add_argument("--channel", default="", metavar="ID", help="the channel (else by the project's folder)")
-    parser.add_argument("--update", choices=("session", "turn"), default="", help="also work memory up")
+    parser.add_argument(
+        "--update",
+        choices=("session", "turn"),
+        default="",
+        help="also learn: at compactions and the end of a session, or of each turn too",
+    )
     parser.add_argument("--remove", action="store_true", help="take out what was put in")
     dry_run_argument(parser)
 
@@ -78,7 +83,8 @@ def _wish(options: Namespace) -> installing.Wish:
         above = os.path.isfile(os.path.join(root, "pipimem.toml")) and f"{os.path.realpath(here)}/".startswith(
             f"{root}/"
         )
-    named = "" if above and not options.user and not options.workspace else root
+    everywhere = options.user or options.host == "openclaw"
+    named = "" if above and not everywhere and not options.workspace else root
     return Wish(options.host, here, options.user, options.update, named, channel)
 
 
