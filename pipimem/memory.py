@@ -336,11 +336,15 @@ class Memory(Opened):
     ) -> Applied:  # fmt: skip
         """One more entry in the channel's MEMORY, or in the shared USER or MEMORY; durable at once, still scanned.
 
-        Raises `Refused` for a secret, a duplicate, or a place that cannot take it.
+        An `actor` that is no person ("tool") writes on trial, and only the channel's: a shared target or text that
+        reads like an order becomes a proposal. Raises `Refused` for a secret, a duplicate, or a place that cannot
+        take it.
         """
-        from pipimem import editing
+        from pipimem import agents, editing
 
-        return editing.add(self, text, channel, target=target, kind=kind, heading=heading, actor=actor)
+        if actor == "person":
+            return editing.add(self, text, channel, target=target, kind=kind, heading=heading)
+        return agents.add(self, text, channel, target=target, kind=kind, heading=heading)
 
     def pinned(self) -> Standing:
         """What STANDING.md pins, and how much of its limits that takes."""
@@ -360,17 +364,22 @@ class Memory(Opened):
 
         return editing.unpin(self, number)
 
-    def supersede(self, ref: str, text: str) -> Applied:
-        """Puts `text` in the place of an entry, under a new id that names the old one. Git keeps the old text."""
-        from pipimem import editing
+    def supersede(self, ref: str, text: str, channel: str | None = None, *, actor: str = "person") -> Applied:
+        """Puts `text` in the place of an entry, under a new id that names the old one. Git keeps the old text.
 
-        return editing.supersede(self, ref, text)
+        A tool finds only what `channel` and the shared layer hold, and proposes where the entry is a person's.
+        """
+        from pipimem import agents, editing
 
-    def invalidate(self, ref: str) -> Applied:
-        """Marks an entry as no longer true: it stays in the file and is never recalled again."""
-        from pipimem import editing
+        if actor == "person":
+            return editing.supersede(self, ref, text)
+        return agents.supersede(self, ref, text, channel)
 
-        return editing.invalidate(self, ref)
+    def invalidate(self, ref: str, channel: str | None = None, *, actor: str = "person") -> Applied:
+        """Marks an entry as no longer true: it stays in the file and is never recalled again. A tool: as above."""
+        from pipimem import agents, editing
+
+        return editing.invalidate(self, ref) if actor == "person" else agents.invalidate(self, ref, channel)
 
     def promote(self, ref: str) -> Applied:
         """Moves an entry of a channel to the shared MEMORY.md, under the same id; only ever by a person."""
@@ -465,11 +474,11 @@ class Memory(Opened):
 
         return editing.add_skill(self, name, description, text, when_to_use)
 
-    def edit_skill(self, name: str, text: str) -> Applied:
-        """Other steps for a skill; its front matter stays byte for byte."""
-        from pipimem import editing
+    def edit_skill(self, name: str, text: str, *, actor: str = "person") -> Applied:
+        """Other steps for a skill; its front matter stays byte for byte. A tool only proposes them."""
+        from pipimem import agents, editing
 
-        return editing.edit_skill(self, name, text)
+        return editing.edit_skill(self, name, text) if actor == "person" else agents.edit_skill(self, name, text)
 
     def remove_skill(self, name: str) -> Applied:
         """Takes a skill out; `undo` brings it back."""
