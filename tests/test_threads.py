@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import threading
@@ -35,30 +34,39 @@ def test_a_thread_may_hand_an_opened_workspace_on(sample: Path) -> None:
         assert answers(memory) == here
 
 
-def test_threads_that_start_together_find_what_one_alone_finds(sample: Path) -> None:
-    """In a process of its own: the tables of words are made at the first question, by all of them at once."""
-    with pipimem.open(str(sample)) as memory:
-        memory.index()
-        alone = answers(memory)
-    code = f"""
-import json, sys, threading
-sys.path[:0] = {sys.path!r}
-sys.setswitchinterval(1e-6)
-import pipimem
-from tests.test_threads import answers
-line = threading.Barrier(6)
-found = [None] * 6
-def work(n):
-    with pipimem.open({str(sample)!r}) as memory:
-        line.wait()
-        found[n] = answers(memory)
-threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
-[t.start() for t in threads]
-[t.join() for t in threads]
-print(json.dumps(found))
+def test_threads_that_meet_at_a_table_of_words_all_find_it_whole() -> None:
+    """In a process of its own, with a switch between threads at every step; the tables are emptied for each round."""
+    code = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from pipimem.recall import look, query
+def read(_):
+    line.wait()
+    return query.translated("deploy 部署 回滚 rollback"), query.spelled_out("k8s prod db"), look.look("please redo it", ())
+tables = [query._short, query._english, query._chinese, look._english]
+with ThreadPoolExecutor(4) as pool:
+    line = threading.Barrier(1)
+    alone = read(0)
+    line = threading.Barrier(4)
+    sys.setswitchinterval(1e-7)
+    for _ in range(40):
+        for table in tables:
+            table.clear()
+        assert list(pool.map(read, range(4))) == [alone] * 4
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
-    assert json.loads(done.stdout) == [json.loads(json.dumps(alone))] * 6
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_threads_with_a_workspace_each_find_what_one_alone_finds(sample: Path) -> None:
+    with pipimem.open(str(sample)) as memory:
+        alone = answers(memory)
+
+    def work(_: int) -> list[object]:
+        with pipimem.open(str(sample)) as own:
+            return answers(own)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [alone] * 4
 
 
 def test_threads_that_write_at_once_lose_nothing(make: Callable[..., Memory], root: Path) -> None:
