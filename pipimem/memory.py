@@ -144,7 +144,7 @@ class Memory(Opened):
                 self._searching(scope, way.layers, channel, all_channels=all_channels, also=also),
                 clock=Clock(time(), self.today),
                 threshold=config["recall.threshold"],
-                user_allowed=lambda: self._user_allowed(channel),
+                user_allowed=lambda: self.user_allowed(channel),
                 skills=lambda: self._skills(scope, files, also),
                 given=self._given(session),
             )
@@ -154,7 +154,7 @@ class Memory(Opened):
             result.failed, result.reason = True, f"could not look: {_skips(self.skipped)} could not be read"
         result.trace["stale"], result.trace["cutter"] = self.stale, self.cutter
         result.trace["ms"] = round((perf_counter() - started) * 1000, 1)
-        self._keep(result, channel, session)
+        self._keep(result, channel, session, wide=all_channels or bool(also))
         return result
 
     def _searching(
@@ -219,8 +219,11 @@ class Memory(Opened):
         known = traces.given(self.traces, session)
         return lambda hit: traces.mark(hit) in known
 
-    def _keep(self, result: Recall, channel: str | None, session: str) -> None:
-        """Keeps the decisions of a recall to be explained later, where they can be written."""
+    def _keep(self, result: Recall, channel: str | None, session: str, *, wide: bool) -> None:
+        """Keeps the decisions of a recall to be explained later, where they can be written.
+
+        `wide`: it looked beyond one channel and the shared layer, and is not for an agent's eyes.
+        """
         from time import gmtime, strftime
 
         from pipimem import traces
@@ -228,7 +231,7 @@ class Memory(Opened):
         trace = {**result.trace, "asked": traces.without_secrets(result.trace.get("asked", ()), self.redacted)}
         row = {
             "id": "t-" + os.urandom(4).hex(), "time": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime()), "channel": channel,
-            "session": session, "reason": result.reason, "failed": result.failed, **trace,
+            "session": session, "wide": wide, "reason": result.reason, "failed": result.failed, **trace,
             "given": [traces.mark(item.hit) for item in result.items] if session else [],
         }  # fmt: skip
         if traces.keep(self.traces, row):
@@ -247,12 +250,12 @@ class Memory(Opened):
     def context(
         self, text: str = "", channel: str | None = None, *, all_channels: bool = False, mode: str = "",
         preset: str = "main", budget: int = 0, recent: bool = False, errors: Sequence[str] = (),
-        files: Sequence[str] = (),
+        files: Sequence[str] = (), session: str = "",
     ) -> Context:  # fmt: skip
         """Everything a session should be given: identity, policy, what is pinned, and memory, by mode and preset.
 
-        Without a text there is nothing to recall for: then the newest entries that hold. Raises `Unreadable` when a
-        file of it cannot be read.
+        Without a text there is nothing to recall for: then the newest entries that hold. What a named session was
+        given before is not recalled again. Raises `Unreadable` when a file of it cannot be read.
         """
         from pipimem.briefing import Briefing, checked
 
@@ -263,13 +266,15 @@ class Memory(Opened):
         if text and mode != "policy" and preset != "isolated":
             most = SUBAGENT_TOKENS if preset == "subagent" else 0
             recalled = self.recall(
-                text, channel, all_channels=all_channels, budget=budget or most, errors=errors, files=files
-            )
+                text, channel, all_channels=all_channels, budget=budget or most, errors=errors, files=files,
+                session=session,
+            )  # fmt: skip
         found = self.workspace.channel(channel) if channel is not None else None
-        briefing = Briefing(self.workspace, found, self.today(), user_allowed=self._user_allowed(channel))
+        briefing = Briefing(self.workspace, found, self.today(), user_allowed=self.user_allowed(channel))
         return briefing.context(mode, preset, recalled, recent=recent)
 
-    def _user_allowed(self, channel: str | None) -> bool:
+    def user_allowed(self, channel: str | None) -> bool:
+        """Whether USER.md may be given: not in a group, unless `workspace.user_in_groups` names it."""
         if channel is None:
             return True
         found = self.workspace.channel(channel)
@@ -594,7 +599,7 @@ class Memory(Opened):
         from pipimem.briefing import Briefing
 
         found = self.workspace.channel(channel)
-        return Briefing(self.workspace, found, self.today(), user_allowed=self._user_allowed(channel)).retained()
+        return Briefing(self.workspace, found, self.today(), user_allowed=self.user_allowed(channel)).retained()
 
     def propose(
         self, channel: str, transcript: Transcript, jobs: Sequence[str] = JOBS, *,
