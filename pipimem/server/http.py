@@ -5,8 +5,10 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+import signal
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
 import uvicorn
@@ -14,11 +16,10 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from pipimem.errors import Refused
 from pipimem.server.protocol import build
-from pipimem.server.served import Served
+from pipimem.server.served import Served, leave
 
 HOST, PATH, TOKEN = "127.0.0.1", "/mcp", "PIPIMEM_MCP_TOKEN"
 LEAST_TOKEN = 16
-SETTLE = 10.0
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -42,13 +43,17 @@ def serve(served: Served, port: int, *, chatgpt: bool = False) -> None:
         socket = config.bind_socket()
     except SystemExit:
         raise Refused(f"Port {port} of {HOST} cannot be taken.", "Choose another, or 0 for any free one.") from None
+    socket.listen()  # who reads the address may call it at once
     bound = int(socket.getsockname()[1])
     config.app = application(served, token or made, bound, chatgpt=chatgpt)
     print(f"pipimem: serving http://{HOST}:{bound}{PATH}", file=sys.stderr)
     print(f"pipimem: the token is {made}" if made else f"pipimem: the token is that of {TOKEN}", file=sys.stderr)
     sys.stderr.flush()
-    uvicorn.Server(config).run(sockets=[socket])
-    served.settled(SETTLE)
+    # uvicorn lets requests end, then raises the signal that stopped it once more, for whoever was there before it.
+    signal.signal(signal.SIGTERM, lambda number, frame: leave(served))
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[socket])
+    leave(served)
 
 
 def application(served: Served, token: str, port: int, *, chatgpt: bool = False) -> App:

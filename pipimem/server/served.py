@@ -7,11 +7,12 @@ here knows the protocol.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from pipimem.config import remembered
 from pipimem.errors import Refused
@@ -27,6 +28,10 @@ HOUR = 3600.0
 """Seconds after which a write over HTTP without a session (protocol 2026-07-28) no longer counts."""
 MEMORIES = 8
 """Calls that work at once; the others wait. A model that thinks is the only thing worth more than one."""
+
+
+SETTLE = 10.0
+"""Seconds for which the end of a server waits for a write under way."""
 
 
 class Cancelled(Refused):
@@ -113,6 +118,14 @@ class Served:
             yield
             self._written.setdefault(session, []).append(time.monotonic())
             self._changes += 1
+
+
+def leave(served: Served) -> None:
+    """Ends the process once no write is under way: threads that wait for a model or a pipe are not waited for."""
+    served.settled(SETTLE)
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    os._exit(0)
 
 
 class Call:

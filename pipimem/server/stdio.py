@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -15,10 +13,10 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
 
 from pipimem.server.protocol import build
-from pipimem.server.served import Served
+from pipimem.server.served import Served, leave
 
-GRACE, SETTLE = 5.0, 10.0
-"""Seconds a call may still take once standard input is closed, and how long a write under way is waited for."""
+GRACE = 30.0
+"""Seconds a call may still take once standard input is closed: the first one may have to make the index."""
 
 Item = SessionMessage | Exception
 
@@ -31,14 +29,7 @@ def serve(served: Served, *, chatgpt: bool = False) -> None:
     server = build(served, chatgpt=chatgpt)
     with suppress(KeyboardInterrupt):
         anyio.run(_serve, server, served)
-    _leave(served)
-
-
-def _leave(served: Served) -> None:
-    served.settled(SETTLE)
-    with suppress(OSError, ValueError):
-        sys.stderr.flush()
-    os._exit(0)  # threads that wait for a model or a pipe are not worth waiting for
+    leave(served)
 
 
 async def _serve(server: Server[Any], served: Served) -> None:
@@ -47,7 +38,7 @@ async def _serve(server: Server[Any], served: Served) -> None:
             async with _Waiting().relayed(read, write) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())
         except BaseException:  # nobody reads any more; the thread that waits for input would keep us here
-            _leave(served)
+            leave(served)
             raise
 
 
@@ -65,7 +56,7 @@ class _Waiting:
         written_by_server, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
 
         async def bring() -> None:
-            async with incoming:
+            async with read, incoming:
                 async for item in read:
                     self._asked(item)
                     await incoming.send(item)
