@@ -147,23 +147,28 @@ def _nothing(ref: str, problem: str) -> answers.Opened:
 
 
 def written(call: Call, applied: Applied) -> answers.Written:
-    """What a plan did; the texts are the tool's own or, after an update, what was learned."""
+    """What a plan did. After an update the texts are others' words, and are given as any text of memory is."""
+
+    def said(op: Op) -> str:
+        return text(call, op.text or op.heading, verdict(call, op.text), op.path)
+
     names = [op.id for op in applied.plan.ops if op.op == "proposal"]
     waiting = applied.plan.proposed
     return {
         "run": applied.run, "commit": applied.commit, "origin": applied.plan.origin,
-        "applied": [_operation(op) for op in applied.plan.ops if op.op != "proposal"],
+        "applied": [
+            {"op": op.op, "id": op.id or op.target, "path": op.path, "kind": op.kind, "text": said(op)}
+            for op in applied.plan.ops
+            if op.op != "proposal"
+        ],
         "proposed": [
-            {"id": name, "op": o.op.op, "path": o.op.path, "target": o.op.target, "text": o.op.text, "reason": o.reason}
+            {"id": name, "op": o.op.op, "path": o.op.path, "target": o.op.target, "text": said(o.op),
+             "reason": o.reason}
             for name, o in zip(names, waiting, strict=False)
         ],
-        "rejected": [{"op": o.op.op, "text": o.op.text, "reason": o.reason} for o in applied.plan.rejected],
+        "rejected": [{"op": o.op.op, "text": said(o.op), "reason": o.reason} for o in applied.plan.rejected],
         "writes_left": call.left, "notes": [*([applied.deferred] if applied.deferred else []), *notes(call)],
     }  # fmt: skip
-
-
-def _operation(op: Op) -> answers.Applied:
-    return {"op": op.op, "id": op.id or op.target, "path": op.path, "kind": op.kind, "text": op.text or op.heading}
 
 
 def notes(call: Call) -> list[str]:
