@@ -478,6 +478,29 @@ def test_files_have_addresses_that_lead_back_to_them(make: Make, root: Path) -> 
     assert not any("lab" in uri for uri in uris)
 
 
+def test_many_files_come_a_page_at_a_time(workspace: Path) -> None:
+    (workspace / "memory").mkdir()
+    for number in range(430):
+        (workspace / f"memory/page-{number:03}.md").write_text("# Page\n")
+
+    async def work(client: Client) -> tuple[list[int], set[str]]:
+        sizes: list[int] = []
+        uris: set[str] = set()
+        cursor: str | None = None
+        while cursor or not sizes:
+            page = await client.list_resources(cursor=cursor)
+            sizes.append(len(page.resources))
+            uris |= {r.uri for r in page.resources}
+            cursor = page.next_cursor
+        with pytest.raises(MCPError, match="cursor"):
+            await client.list_resources(cursor="nowhere")
+        return sizes, uris
+
+    sizes, uris = talk(workspace, work)
+    assert sizes[:2] == [200, 200]
+    assert len(uris) == sum(sizes) > 430
+
+
 def test_a_resource_is_marked_as_data(workspace: Path) -> None:
     async def work(client: Client) -> str:
         (content,) = (await client.read_resource("memory://channel/ops/MEMORY.md")).contents
@@ -503,7 +526,7 @@ def test_the_prompts_recall_and_remember(workspace: Path) -> None:
     recall, remember = talk(workspace, work)
     assert "40 connections" in recall
     assert "memory_add" in remember
-    assert "pipimem add --channel 'ops'" in talk(workspace, work, write=False)[1]
+    assert "pipimem add --channel ops -- 'pool of pgbouncer'" in talk(workspace, work, write=False)[1]
 
 
 # Writing
@@ -616,6 +639,8 @@ def test_a_call_taken_back_while_a_model_thinks_writes_nothing(workspace: Path, 
                 await anyio.to_thread.run_sync(hanging_model.wait, 20)
                 found = await client.call_tool("memory_search", {"query": "pgbouncer"})
                 assert found.structured_content["hits"]
+                second = await client.call_tool("memory_update", {})
+                assert "under way already" in str(second.content)
                 group.cancel_scope.cancel()
         assert not scope.cancelled_caught
         assert (await client.call_tool("memory_status", {})).structured_content["writes"]["left"] == 20

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from pipimem.server.arguments import Tool
 
+PAGE = 200
+"""Files in one answer to `resources/list`."""
 BEAT, PATIENCE = 1.0, 0.5
 """Seconds between two words of progress, and how long a call may take before there is any."""
 
@@ -109,15 +111,17 @@ class _Offer:
     async def list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        """The files of the scope."""
+        """The files of the scope, a page at a time."""
         from pipimem.server import resources
 
+        start = _start(params)
         found = await self._asked(ctx, lambda call: list(resources.listed(call)))
         return types.ListResourcesResult(
             resources=[
                 types.Resource(uri=uri, name=scrub(d.path), mime_type="text/markdown", size=d.stat.st_size)
-                for uri, d in found
-            ]
+                for uri, d in found[start : start + PAGE]
+            ],
+            next_cursor=str(start + PAGE) if len(found) > start + PAGE else None,
         )
 
     async def list_templates(
@@ -207,6 +211,14 @@ class _Offer:
                 cancelled.set()
             group.cancel_scope.cancel()
         return answer
+
+
+def _start(params: types.PaginatedRequestParams | None) -> int:
+    """Where a page begins. Raises the protocol's error for a cursor this server never gave."""
+    cursor = params.cursor if params else None
+    if cursor is not None and not cursor.isdecimal():
+        raise _error(Refused(f"The cursor '{printable(cursor)}' is none.", "Begin without one."))
+    return int(cursor or 0)
 
 
 async def _beat(ctx: Context, calls: list[Call], after: float) -> None:

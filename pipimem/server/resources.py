@@ -4,6 +4,7 @@ and the prompts `recall` and `remember`.
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from pipimem.errors import NotFound, Refused
@@ -81,8 +82,8 @@ def remember_prompt(call: Call, text: str) -> str:
             f"Remember this: {text}\nSay it in one sentence that will still be true and clear in a year, without"
             " secrets, choose its kind, and call memory_add once. Then say what was written or proposed."
         )
-    where = f"--channel '{call.channel}'" if call.channel is not None else "--target memory"
-    return f"This server only reads. Tell the person to keep it with: pipimem add {where} -- '{text}'"
+    where = f"--channel {shlex.quote(call.channel)}" if call.channel is not None else "--target memory"
+    return f"This server only reads. Tell the person to keep it with: pipimem add {where} -- {shlex.quote(text)}"
 
 
 PROMPTS = {

@@ -50,7 +50,7 @@ class Served:
         self._settings = os.path.join(root, "pipimem.toml")
         self._free: deque[tuple[object, Memory]] = deque()
         self._room = threading.BoundedSemaphore(MEMORIES)
-        self._writing = threading.Lock()
+        self._writing, self._updating = threading.Lock(), threading.Lock()
         self._written: dict[str, list[float]] = {}
         self._changes = 0
         self._closed = False
@@ -102,6 +102,16 @@ class Served:
         if not session:
             made[:] = [at for at in made if time.monotonic() - at < HOUR]
         return max(0, WRITES - len(made)) if self.write else 0
+
+    @contextmanager
+    def updating(self) -> Iterator[None]:
+        """Holds the one right to let a model think: it may take minutes. Raises `Refused` while another does."""
+        if not self._updating.acquire(blocking=False):
+            raise Refused("An update is under way already.", "Wait for its end.")
+        try:
+            yield
+        finally:
+            self._updating.release()
 
     def check_left(self, session: str) -> None:
         """Raises `Refused` where a session has made all of its writes."""
@@ -168,6 +178,10 @@ class Call:
     def check_left(self) -> None:
         """Raises `Refused` where the session has made all of its writes."""
         self._served.check_left(self.session)
+
+    def updating(self) -> AbstractContextManager[None]:
+        """Holds the one right to let a model think. Raises `Refused` while another call does."""
+        return self._served.updating()
 
     def writing(self) -> AbstractContextManager[None]:
         """Holds the one right to write, and counts it when done. Raises `Refused`."""

@@ -182,16 +182,17 @@ def memory_update(call: Call) -> Written:
     if call.channel is None:
         raise Usage("This server is bound to no channel.", "Start it with 'pipimem mcp --write --channel ID'.")
     call.check_left()
-    call.doing = "reading the recorded turns"
-    window = call.memory.recorded(call.channel)
-    if not window.transcript.messages:
-        raise NotFound("There are no new turns.", "They are recorded with 'pipimem turn' or the host's hooks.")
-    call.doing = f"working on {len(window.transcript.messages)} messages"
-    plan = call.memory.propose(call.channel, window.transcript)
-    with call.writing():
-        call.doing = "writing"
-        applied = call.memory.apply(plan)
-        call.memory.learned(call.channel, window)
+    with call.updating():
+        call.doing = "reading the recorded turns"
+        window = call.memory.recorded(call.channel)
+        if not window.transcript.messages:
+            raise NotFound("There are no new turns.", "They are recorded with 'pipimem turn' or the host's hooks.")
+        call.doing = f"working on {len(window.transcript.messages)} messages"
+        plan = call.memory.propose(call.channel, window.transcript)
+        with call.writing():
+            call.doing = "writing"
+            applied = call.memory.apply(plan)
+            call.memory.learned(call.channel, window)
     return giving.written(call, applied)
 
 
