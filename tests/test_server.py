@@ -337,9 +337,10 @@ LAB = [
 TOLD = re.compile("brass key|seen at noon|Feeding|counted|Carrots")
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-@pytest.mark.parametrize("chatgpt", [False, True])
-@pytest.mark.parametrize("channel", ["ops", None])
+@pytest.mark.parametrize(
+    ("channel", "chatgpt", "mode"),
+    [("ops", False, "legacy"), (None, False, "auto"), ("ops", True, "auto"), (None, True, "legacy")],
+)
 def test_nothing_of_another_channel_is_given_whatever_is_asked(
     workspace: Path, channel: str | None, chatgpt: bool, mode: str
 ) -> None:

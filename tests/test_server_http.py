@@ -18,7 +18,10 @@ import pytest
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from pipimem.errors import Refused
 from pipimem.memory import Memory
+from pipimem.server import http as loopback
+from pipimem.server.served import Served
 from tests.conftest import run
 from tests.test_server_pipe import HELLO
 
@@ -65,7 +68,9 @@ def served(make: Callable[..., Memory], root: Path) -> Iterator[Serving]:
         serving.process.communicate()
 
 
-def test_the_official_client_calls_over_http_in_both_generations(served: Serving) -> None:
+def test_only_a_local_caller_with_the_token_is_answered_by_the_official_client_in_both_generations(
+    served: Serving,
+) -> None:
     async def session(mode: str, number: int) -> Any:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with (
@@ -79,27 +84,14 @@ def test_the_official_client_calls_over_http_in_both_generations(served: Serving
             return added.structured_content["writes_left"]
 
     async def main() -> list[Any]:
-        return [
-            await session("legacy", 1),
-            await session("legacy", 2),
-            await session("auto", 3),
-            await session("auto", 4),
-        ]
+        return [await session(mode, n) for n, mode in enumerate(("legacy", "legacy", "auto", "auto"))]
 
     assert anyio.run(main) == [19, 19, 19, 18]
-    assert served.ends() == 0
-
-
-def test_only_a_local_caller_with_the_token_is_answered(served: Serving) -> None:
     mine = {"Authorization": f"Bearer {TOKEN}"}
-    assert served.post(mine) == 200
-    assert served.post({**mine, "Host": f"localhost:{served.port}", "Origin": f"http://localhost:{served.port}"}) == 200
-    for headers in (
-        {},
-        {"Authorization": "Bearer wrong"},
-        {"Authorization": TOKEN},
-        {"Authorization": "Bearer 世".encode().decode("latin-1")},
-    ):
+    local = {"Host": f"localhost:{served.port}", "Origin": f"http://localhost:{served.port}"}
+    assert served.post({**mine, **local}) == 200
+    wrong = ("", "Bearer wrong", TOKEN, "Bearer 世".encode().decode("latin-1"))
+    for headers in ({}, *({"Authorization": word} for word in wrong)):
         assert served.post(headers) == 401
     for host in ("evil.example", f"evil.example:{served.port}", "127.0.0.1:1", f"127.0.0.1.evil.example:{served.port}"):
         assert served.post({**mine, "Host": host}) == 421
@@ -109,9 +101,12 @@ def test_only_a_local_caller_with_the_token_is_answered(served: Serving) -> None
     assert served.post(mine, body=b"{" * 100) == 400
     assert served.post(mine, body=b" " * 5_000_000) == 413
     assert served.post(mine) == 200
+    assert served.ends() == 0
 
 
-def test_without_a_token_in_the_environment_one_is_made_and_said(make: Callable[..., Memory], root: Path) -> None:
+def test_without_a_token_in_the_environment_one_is_made_and_said(
+    make: Callable[..., Memory], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make({})
     serving = Serving(root)
     try:
@@ -120,9 +115,10 @@ def test_without_a_token_in_the_environment_one_is_made_and_said(make: Callable[
         assert serving.post({"Authorization": f"Bearer {TOKEN}"}) == 401
         taken = run("mcp", "-w", root, "--http", str(serving.port))
         assert (taken.code, taken.out) == (4, "")
-        assert f"Port {serving.port}" in taken.err
+        assert f"Port {serving.port} of 127.0.0.1 cannot be taken" in taken.err
     finally:
         assert serving.ends() == 0
-    short = run("mcp", "-w", root, "--http", "0", env={"PIPIMEM_MCP_TOKEN": "short"})
-    assert short.code == 4
-    assert "short" not in short.err.replace("shorter", "")
+    monkeypatch.setenv("PIPIMEM_MCP_TOKEN", "kumquat")
+    with pytest.raises(Refused, match="fewer than 16") as refused:
+        loopback.serve(Served(str(root)), 0)
+    assert "kumquat" not in str(refused.value)
