@@ -144,7 +144,7 @@ class Memory(Opened):
                 self._searching(scope, way.layers, channel, all_channels=all_channels, also=also),
                 clock=Clock(time(), self.today),
                 threshold=config["recall.threshold"],
-                user_allowed=lambda: self.user_allowed(channel),
+                user_allowed=lambda: self._user_allowed(channel),
                 skills=lambda: self._skills(scope, files, also),
                 given=self._given(session),
             )
@@ -270,11 +270,10 @@ class Memory(Opened):
                 session=session,
             )  # fmt: skip
         found = self.workspace.channel(channel) if channel is not None else None
-        briefing = Briefing(self.workspace, found, self.today(), user_allowed=self.user_allowed(channel))
+        briefing = Briefing(self.workspace, found, self.today(), user_allowed=self._user_allowed(channel))
         return briefing.context(mode, preset, recalled, recent=recent)
 
-    def user_allowed(self, channel: str | None) -> bool:
-        """Whether USER.md may be given: not in a group, unless `workspace.user_in_groups` names it."""
+    def _user_allowed(self, channel: str | None) -> bool:
         if channel is None:
             return True
         found = self.workspace.channel(channel)
@@ -599,7 +598,7 @@ class Memory(Opened):
         from pipimem.briefing import Briefing
 
         found = self.workspace.channel(channel)
-        return Briefing(self.workspace, found, self.today(), user_allowed=self.user_allowed(channel)).retained()
+        return Briefing(self.workspace, found, self.today(), user_allowed=self._user_allowed(channel)).retained()
 
     def propose(
         self, channel: str, transcript: Transcript, jobs: Sequence[str] = JOBS, *,

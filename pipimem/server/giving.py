@@ -35,7 +35,10 @@ LAYERS = ("identity", "standing", "memory", "note", "skill", "session", "history
 
 def layers(call: Call) -> Sequence[str]:
     """The layers a search may look into: without USER.md in a group that is not allowed it."""
-    return () if call.memory.user_allowed(call.channel) else LAYERS
+    if call.channel is None:
+        return ()
+    channel, config = call.memory.workspace.channel(call.channel), call.memory.workspace.config
+    return () if channel.kind != "group" or channel.id in config["workspace.user_in_groups"] else LAYERS
 
 
 def verdict(call: Call, text: str) -> str:
