@@ -94,7 +94,7 @@ def _on_trial(memory: Opened) -> dict[str, str]:
 
 def _found(memory: Opened, ref: str, channel: str | None) -> tuple[Hit, dict[str, str]]:
     """The one entry of that id in scope, with what its comment says; elsewhere it is as good as missing."""
-    name = ref.strip().strip("[]")
+    name = ref.strip().strip("[]").removeprefix("mem:")
     hits = [h for h in memory.passages.lookup(name, memory.scope(channel)) if h.entry]
     if not hits:
         raise NotFound(f"There is no entry '{printable(name)}' in scope.", "Find it with memory_search.")

@@ -57,7 +57,7 @@ TURNS = [
 CALLS: dict[str, dict[str, Any]] = {
     "memory_search": {"query": "pool of pgbouncer", "target": None, "category": None, "limit": "5"},
     "memory_recall": {"text": "这次部署窗口定在什么时候？", "recent": ["hello"], "files": "a.py", "session": "s1"},
-    "memory_context": {"query": "which pool of pgbouncer", "recent": 30, "max_tokens": 2000},
+    "memory_context": {"query": "which pool of pgbouncer", "recent": 30, "sessions": 5, "max_tokens": 2000},
     "memory_get": {"refs": '["m-0000000a", "channels/ops/MEMORY.md:5", "nothing.md"]'},
     "memory_status": {},
     "memory_add": {"text": "灰度从百分之五开始", "kind": "decision"},

@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -216,7 +217,7 @@ class _Offer:
 def _start(params: types.PaginatedRequestParams | None) -> int:
     """Where a page begins. Raises the protocol's error for a cursor this server never gave."""
     cursor = params.cursor if params else None
-    if cursor is not None and not cursor.isdecimal():
+    if cursor is not None and not (cursor.isdecimal() and len(cursor) < 10):
         raise _error(Refused(f"The cursor '{printable(cursor)}' is none.", "Begin without one."))
     return int(cursor or 0)
 
@@ -227,7 +228,8 @@ async def _beat(ctx: Context, calls: list[Call], after: float) -> None:
     await anyio.sleep(after)
     while True:
         doing = calls[0].doing if calls else "waiting for its turn"
-        await ctx.session.report_progress(round(anyio.current_time() - started, 1), None, doing or "working")
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # nobody listens: the call goes on
+            await ctx.session.report_progress(round(anyio.current_time() - started, 1), None, doing or "working")
         await anyio.sleep(BEAT)
 
 
@@ -271,7 +273,10 @@ def _error(error: Error) -> MCPError:
 
 
 def _refused(error: OSError) -> Error:
-    return Refused(f"Could not be done: {(error.strerror or 'an unknown error').lower()}.", "Nothing half is written.")
+    return Refused(
+        f"Could not be done: {(error.strerror or 'an unknown error').lower()}.",
+        "Check its permissions and the space on its disk.",
+    )
 
 
 def _crashed(error: Exception) -> Error:

@@ -91,13 +91,14 @@ def memory_context(
     query: Annotated[str, Field(max_length=200_000, description="The task, if there is one yet")] = "",
     session: Annotated[str, Field(description="What this session was given before is left out")] = "",
     recent: Annotated[int, Field(ge=0, le=200, description="0: nothing of what happened lately")] = 30,
+    sessions: Annotated[int, Field(ge=0, le=20, description="0: no past conversations")] = 5,
     max_tokens: Annotated[int, Field(ge=100, le=12_500)] = 4000,
 ) -> Given:
     """Everything a session should start with: identity, policy, what is pinned, and the memory its mode allows.
 
     Call it once at the start of a session, with the task as the query when it is known.
     """
-    found = call.memory.context(query, call.channel, recent=recent > 0, session=session)
+    found = call.memory.context(query, call.channel, recent=min(recent, sessions) > 0, session=session)
     return giving.context(call, found.within(max_tokens))
 
 
