@@ -162,7 +162,7 @@ class Memory(Opened):
             result.failed, result.reason = True, f"could not look: {_skips(self.skipped)} could not be read"
         result.trace["stale"], result.trace["cutter"] = self.stale, self.cutter
         result.trace["ms"] = round((perf_counter() - started) * 1000, 1)
-        self._keep(result, channel, session)
+        self._keep(result, channel, session, wide=all_channels or bool(also))
         return result
 
     def _searching(
@@ -227,8 +227,11 @@ class Memory(Opened):
         known = traces.given(self.traces, session)
         return lambda hit: traces.mark(hit) in known
 
-    def _keep(self, result: Recall, channel: str | None, session: str) -> None:
-        """Keeps the decisions of a recall to be explained later, where they can be written."""
+    def _keep(self, result: Recall, channel: str | None, session: str, *, wide: bool) -> None:
+        """Keeps the decisions of a recall to be explained later, where they can be written.
+
+        `wide`: it looked beyond one channel and the shared layer, and is not for an agent's eyes.
+        """
         from time import gmtime, strftime
 
         from pipimem import traces
@@ -236,7 +239,7 @@ class Memory(Opened):
         trace = {**result.trace, "asked": traces.without_secrets(result.trace.get("asked", ()), self.redacted)}
         row = {
             "id": "t-" + os.urandom(4).hex(), "time": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime()), "channel": channel,
-            "session": session, "reason": result.reason, "failed": result.failed, **trace,
+            "session": session, "wide": wide, "reason": result.reason, "failed": result.failed, **trace,
             "given": [traces.mark(item.hit) for item in result.items] if session else [],
         }  # fmt: skip
         if traces.keep(self.traces, row):
@@ -255,12 +258,12 @@ class Memory(Opened):
     def context(
         self, text: str = "", channel: str | None = None, *, all_channels: bool = False, mode: str = "",
         preset: str = "main", budget: int = 0, recent: bool = False, errors: Sequence[str] = (),
-        files: Sequence[str] = (),
+        files: Sequence[str] = (), session: str = "",
     ) -> Context:  # fmt: skip
         """Everything a session should be given: identity, policy, what is pinned, and memory, by mode and preset.
 
-        Without a text there is nothing to recall for: then the newest entries that hold. Raises `Unreadable` when a
-        file of it cannot be read.
+        Without a text there is nothing to recall for: then the newest entries that hold. What a named session was
+        given before is not recalled again. Raises `Unreadable` when a file of it cannot be read.
         """
         from pipimem.briefing import Briefing, checked
 
@@ -270,8 +273,9 @@ class Memory(Opened):
         if text and mode != "policy" and preset != "isolated":
             most = SUBAGENT_TOKENS if preset == "subagent" else 0
             recalled = self.recall(
-                text, channel, all_channels=all_channels, budget=budget or most, errors=errors, files=files
-            )
+                text, channel, all_channels=all_channels, budget=budget or most, errors=errors, files=files,
+                session=session,
+            )  # fmt: skip
         found = self.workspace.channel(channel) if channel is not None else None
         briefing = Briefing(self.workspace, found, self.today(), user_allowed=self._user_allowed(channel))
         talks: Sequence[str] = ()
@@ -451,11 +455,15 @@ class Memory(Opened):
     ) -> Applied:  # fmt: skip
         """One more entry in the channel's MEMORY, or in the shared USER or MEMORY; durable at once, still scanned.
 
-        Raises `Refused` for a secret, a duplicate, or a place that cannot take it.
+        An `actor` that is no person ("tool") writes on trial, and only the channel's: a shared target or text that
+        reads like an order becomes a proposal. Raises `Refused` for a secret, a duplicate, or a place that cannot
+        take it.
         """
-        from pipimem import editing
+        from pipimem import agents, editing
 
-        return editing.add(self, text, channel, target=target, kind=kind, heading=heading, actor=actor)
+        if actor == "person":
+            return editing.add(self, text, channel, target=target, kind=kind, heading=heading)
+        return agents.add(self, text, channel, target=target, kind=kind, heading=heading)
 
     def pinned(self) -> Standing:
         """What STANDING.md pins, and how much of its limits that takes."""
@@ -475,17 +483,22 @@ class Memory(Opened):
 
         return editing.unpin(self, number)
 
-    def supersede(self, ref: str, text: str) -> Applied:
-        """Puts `text` in the place of an entry, under a new id that names the old one. Git keeps the old text."""
-        from pipimem import editing
+    def supersede(self, ref: str, text: str, channel: str | None = None, *, actor: str = "person") -> Applied:
+        """Puts `text` in the place of an entry, under a new id that names the old one. Git keeps the old text.
 
-        return editing.supersede(self, ref, text)
+        A tool finds only what `channel` and the shared layer hold, and proposes where the entry is a person's.
+        """
+        from pipimem import agents, editing
 
-    def invalidate(self, ref: str) -> Applied:
-        """Marks an entry as no longer true: it stays in the file and is never recalled again."""
-        from pipimem import editing
+        if actor == "person":
+            return editing.supersede(self, ref, text)
+        return agents.supersede(self, ref, text, channel)
 
-        return editing.invalidate(self, ref)
+    def invalidate(self, ref: str, channel: str | None = None, *, actor: str = "person") -> Applied:
+        """Marks an entry as no longer true: it stays in the file and is never recalled again. A tool: as above."""
+        from pipimem import agents, editing
+
+        return editing.invalidate(self, ref) if actor == "person" else agents.invalidate(self, ref, channel)
 
     def promote(self, ref: str) -> Applied:
         """Moves an entry of a channel to the shared MEMORY.md, under the same id; only ever by a person."""
@@ -580,11 +593,11 @@ class Memory(Opened):
 
         return editing.add_skill(self, name, description, text, when_to_use)
 
-    def edit_skill(self, name: str, text: str) -> Applied:
-        """Other steps for a skill; its front matter stays byte for byte."""
-        from pipimem import editing
+    def edit_skill(self, name: str, text: str, *, actor: str = "person") -> Applied:
+        """Other steps for a skill; its front matter stays byte for byte. A tool only proposes them."""
+        from pipimem import agents, editing
 
-        return editing.edit_skill(self, name, text)
+        return editing.edit_skill(self, name, text) if actor == "person" else agents.edit_skill(self, name, text)
 
     def remove_skill(self, name: str) -> Applied:
         """Takes a skill out; `undo` brings it back."""

@@ -38,7 +38,8 @@ class Opened:
     """One opened workspace. Use it as a context manager, or `close` it.
 
     Without a channel a verb sees the shared layer only; everything needs `all_channels=True`. `notes` collects what
-    a person should hear about besides the answer.
+    a person should hear about besides the answer. A thread may hand it on to another, but two must not use one at
+    once: open one each, they take turns as processes do.
     """
 
     def __init__(self, root: str) -> None:

@@ -224,8 +224,21 @@ def json_fields(tmp_path: Path, sample: Path, capsys: pytest.CaptureFixture[str]
     return story.fields
 
 
+def mcp_tools() -> str:
+    """The table of the tools a server offers."""
+    from pipimem.server.tools import table as offered
+
+    found = {**offered(write=True, chatgpt=False), **offered(write=True, chatgpt=True)}
+    rows = []
+    for tool in found.values():
+        hints = ", ".join(name.replace("_", " ") for name, holds in tool.hints.items() if holds)
+        wanted = tool.wanted().replace(" | ", " or ")
+        rows.append((f"`{tool.name}`", tool.title, wanted or "none", hints or "–", tool.description.split("\n\n")[0]))
+    return table(("tool", "title", "takes", "hints", "does"), rows)
+
+
 def generated(json_fields: dict[str, str]) -> dict[str, str]:
-    parts = {"settings": f"\n{settings()}\n", "members": f"\n{members()}\n"}
+    parts = {"settings": f"\n{settings()}\n", "members": f"\n{members()}\n", "tools": f"\n{mcp_tools()}\n"}
     for name, parser in parsers().items():
         fields = f"\n`--json`: `{json_fields[name]}`\n" if name in json_fields else ""
         parts[name] = "\n" + options(parser) + fields + "\n"

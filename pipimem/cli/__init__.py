@@ -248,5 +248,6 @@ COMMANDS = {
     "export": Command("settings", "everything in one stream, as Markdown or JSON lines"),
     "migrate": Command("settings", "bring files to the current format; the diff first"),
     "watch": Command("updating", "keep the index fresh until stopped; events as JSON lines"),
+    "mcp": Command("serving", "serve agents over the Model Context Protocol"),
     "eval": Command("keeping", "retrieval quality on judged queries"),
 }

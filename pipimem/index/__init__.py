@@ -186,6 +186,24 @@ class Index:
         except Refused as refused:
             return self._plainly(plainly, Scope(), refused.message.rstrip("."))
 
+    def kinds(self, scope: Scope) -> dict[str, int]:
+        """How many entries of each kind there are in scope, most first."""
+
+        def ask(db: sqlite3.Connection) -> tuple[dict[str, int], list[str]]:
+            where, values = scope.documents()
+            counts = db.execute(
+                f"SELECT p.kind, count(*) FROM passages p JOIN documents d ON d.id = p.id >> {schema.PASSAGE_BITS}"
+                f" WHERE p.entry AND {where} GROUP BY p.kind ORDER BY 2 DESC, 1",
+                values,
+            )
+            return dict(counts.fetchall()), []
+
+        def plainly(files: Files) -> dict[str, int]:
+            kinds = [hit.kind for hit in files.entries() if scope.covers(hit.channel, hit.layer)]
+            return {kind: kinds.count(kind) for kind in kinds}
+
+        return self._ask(scope, ask, plainly)
+
     def _ask(
         self, scope: Scope, ask: Callable[[sqlite3.Connection], tuple[T, list[str]]], plainly: Callable[[Files], T], *,
         fresh: bool = False,

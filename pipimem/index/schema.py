@@ -97,15 +97,17 @@ class Absent(Exception):
 def read(path: str, *, immutable: bool = False) -> sqlite3.Connection:
     """An open reader on the index at `path`: what it asks changes no table, log or time stamp.
 
-    `immutable` is for a folder that cannot be written: no side file is made or looked at. Raises `Absent`, `Damaged`,
-    `Refused` for another program's database, and `sqlite3.Error` for what may pass.
+    `immutable` is for a folder that cannot be written: no side file is made or looked at. Threads may hand the reader
+    on, but not share it. Raises `Absent`, `Damaged`, `Refused` for another program's database, and `sqlite3.Error` for
+    what may pass.
     """
     if not os.path.exists(path):
         raise Absent("is missing")
     uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?mode=ro"
     db = sqlite3.connect(
-        uri + "&immutable=1" if immutable else uri, uri=True, isolation_level=None, timeout=READ_PATIENCE
-    )
+        uri + "&immutable=1" if immutable else uri, uri=True, isolation_level=None, timeout=READ_PATIENCE,
+        check_same_thread=False,
+    )  # fmt: skip
     try:
         db.execute("PRAGMA query_only=ON")
         check(db, path)

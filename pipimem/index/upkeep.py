@@ -56,7 +56,7 @@ def writer(path: str, patience: float) -> sqlite3.Connection:
     Write-ahead log, explicit transactions, `patience` seconds of waiting for another program's lock. Raises
     `Damaged` for a file to be made anew and `Refused` for another program's database.
     """
-    db = sqlite3.connect(path, isolation_level=None, timeout=patience)
+    db = sqlite3.connect(path, isolation_level=None, timeout=patience, check_same_thread=False)
     try:
         is_built(db, path)
         if path != ":memory:":

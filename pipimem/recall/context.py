@@ -73,6 +73,17 @@ class Context:
         """The estimated tokens of the whole text."""
         return tokens(self.text)
 
+    def within(self, most: int) -> Context:
+        """The same in at most `most` tokens: parts go whole, the last first, and say so; what is pinned goes last."""
+        kept = Context(self.parts, self.notes, failed=self.failed)
+        pinned = [p for p in self.parts if p.sort == INSTRUCTIONS]
+        for part in [*(p for p in reversed(self.parts) if p not in pinned), *reversed(pinned)]:
+            if kept.tokens <= most:
+                break
+            out = Part(part.name, part.sort, path=part.path, state="out", reason=f"more than {most:,} tokens in all")
+            kept = Context([out if p is part else p for p in kept.parts], self.notes, failed=self.failed)
+        return kept
+
     def budget(self) -> dict[str, int]:
         """Tokens by block: identity and instructions are counted apart from memory."""
         return {sort: sum(p.tokens for p in self.parts if p.sort == sort) for sort in OPENINGS}
