@@ -42,7 +42,7 @@ FILES: dict[str, str | bytes] = {
     ),
     "channels/lab/SESSION.md": "# Session\n\n## Current State\n\n- Feeding the quokka\n",
     "channels/lab/HISTORY.md": "# History\n\n## 2026-10-02 quokka counted\n\n- Task: count the quokka\n",
-    "channels/lab/memory/2026-10-02.md": "# 2026-10-02\n\nquokka seen at noon\n",
+    "channels/lab/memory/2026-10-02.md": "# 2026-10-02\n\nquokka seen at noon by [[Amsel Brandt]]\n",
     "channels/lab/.channel": "lab\n",
     "MEMORY.md": "# Memory\n\n## Facts\n\n- Invoices go out on the first <!-- m-0000000e kind=fact -->\n",
     "USER.md": "# User\n\n- Ines is called at home before nine <!-- m-0000001b kind=preference -->\n",
@@ -59,6 +59,9 @@ CALLS: dict[str, dict[str, Any]] = {
     "memory_recall": {"text": "这次部署窗口定在什么时候？", "recent": ["hello"], "files": "a.py", "session": "s1"},
     "memory_context": {"query": "which pool of pgbouncer", "recent": 30, "sessions": 5, "max_tokens": 2000},
     "memory_get": {"refs": '["m-0000000a", "channels/ops/MEMORY.md:5", "nothing.md"]'},
+    "session_search": {"query": "staging host", "role": "user"},
+    "project_timeline": {"limit": 5, "session_limit": 2},
+    "knowledge_graph": {"node": "release", "depth": 1},
     "memory_status": {},
     "memory_add": {"text": "灰度从百分之五开始", "kind": "decision"},
     "memory_replace": {"ref": "m-0000000a", "text": "部署窗口改到周五晚上"},
@@ -74,6 +77,10 @@ CALLS: dict[str, dict[str, Any]] = {
 def workspace(make: Make, root: Path) -> Path:
     memory = make({**FILES, "pipimem.toml": '[recall]\nmode = "auto"\n'})
     memory.turn("ops", TURNS)
+    for channel, said in (("lab", "The quokka only takes dried figs"), ("ops", "The staging host is slow again")):
+        talk = root.parent / f"{channel}.jsonl"
+        talk.write_text(json.dumps({**TURNS[0], "content": said}) + "\n")
+        memory.import_sessions("jsonl", str(talk), channel=channel)
     return root
 
 
@@ -146,7 +153,7 @@ def test_what_is_offered_costs_a_session_few_tokens(workspace: Path) -> None:
 
     from pipimem.text import tokens
 
-    assert tokens(json.dumps(talk(workspace, work, write=False))) < 2000
+    assert tokens(json.dumps(talk(workspace, work, write=False))) < 2800
 
 
 def test_a_server_that_only_reads_offers_nothing_that_writes(workspace: Path) -> None:
@@ -274,6 +281,28 @@ def test_a_context_keeps_to_its_tokens_and_says_what_is_out(workspace: Path) -> 
     ]
 
 
+def test_what_was_said_is_found_in_the_channels_own_conversations(workspace: Path) -> None:
+    (hit,) = call(workspace, "session_search", {"query": "staging host"})["hits"]
+    assert (hit["text"], hit["role"], hit["channel"]) == ("The staging host is slow again", "user", "ops")
+    assert call(workspace, "session_search", {"query": "staging host", "role": "assistant"})["hits"] == []
+    line = call(workspace, "project_timeline")
+    assert [m["text"] for m in line["messages"]] == ["The staging host is slow again"]
+    assert [s["ref"] for s in line["sessions"]] == [hit["ref"].partition("#")[0]]
+    for name in ("session_search", "project_timeline"):
+        assert "bound to no channel" in call(workspace, name, CALLS[name], channel=None)["reason"]
+
+
+def test_what_is_linked_to_a_thing_and_how_two_things_hang_together(workspace: Path) -> None:
+    (workspace / "memory").mkdir()
+    (workspace / "memory/水泵.md").write_text("# 水泵\n\nThe pump is run by [[Ines Vale]], see [[valve]].\n")
+    (workspace / "memory/valve.md").write_text("# Valve\n\nBought from [[Larkfield]].\n")
+    near = call(workspace, "knowledge_graph", {"node": "水泵", "depth": 1})
+    assert {n["name"] for n in near["nodes"]} >= {"Ines Vale", "valve"}
+    way = call(workspace, "knowledge_graph", {"node": "ines vale", "to": "larkfield"})
+    assert len(way["path"]) == 4
+    assert isinstance(call(workspace, "knowledge_graph", {"node": "Amsel Brandt"}), str)
+
+
 def test_references_are_opened_in_order_and_the_missing_named(workspace: Path) -> None:
     answer = call(workspace, "memory_get", {"refs": ["m-0000000b", "m-99999999", "[mem:m-0000000a]"]})
     assert [s["text"] for s in answer["shown"]] == [
@@ -311,7 +340,8 @@ def everything(client: Client, words: list[str]) -> Awaitable[list[str]]:
                 arguments = {
                     name: [word] if schema.get("type") == "array" else word
                     for name, schema in tool.input_schema["properties"].items()
-                    if name in ("query", "text", "refs", "ref", "name", "id", "project", "session", "files")
+                    if name
+                    in ("query", "text", "refs", "ref", "name", "id", "project", "session", "files", "node", "to")
                 }
                 if tool.name != "memory_update":
                     found.append(str((await client.call_tool(tool.name, arguments)).content))
@@ -332,9 +362,9 @@ LAB = [
     "quokka vault", "m-0000000d", "channels/lab/MEMORY.md", "channels/lab/MEMORY.md:3", "channels/lab/MEMORY.md#Memory",
     "channels/lab/memory/2026-10-02.md", "../lab/MEMORY.md", "memory://channel/lab/MEMORY.md", "lab",
     "memory://channel/ops/../lab/MEMORY.md", "memory://channel/ops/%2e%2e/lab/MEMORY.md", "skills/feeding/SKILL.md",
-    "memory://shared/channels/lab/MEMORY.md", "memory://channel/ops%2F..%2Flab/MEMORY.md", ".pipimem/state/turns",
+    "memory://shared/channels/lab/MEMORY.md", "figs", "Amsel", "quokka", "memory://channel/ops%2F..%2Flab/MEMORY.md", ".pipimem/state/turns",
 ]  # fmt: skip
-TOLD = re.compile("brass key|seen at noon|Feeding|counted|Carrots")
+TOLD = re.compile("brass key|seen at noon|Feeding|counted|Carrots|dried figs|Amsel Brandt")
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,88 @@ class Shown(TypedDict):
     notes: list[str]
 
 
+class Message(TypedDict):
+    """A message of a past conversation. `there`: its host's file still is; else only the reference is known."""
+
+    ref: str
+    role: str
+    name: str
+    time: str
+    text: str
+    engine: str
+    session: str
+    project: str
+    channel: str
+    there: bool
+
+
+class Said(TypedDict):
+    """What a search of past conversations gives."""
+
+    hits: list[Message]
+    reason: str
+    notes: list[str]
+
+
+class Talk(TypedDict):
+    """A past conversation."""
+
+    ref: str
+    session: str
+    engine: str
+    project: str
+    channel: str
+    title: str
+    first: str
+    last: str
+    counts: dict[str, int]
+    last_preview: str
+
+
+class Timeline(TypedDict):
+    """The last conversations, newest first, and their last messages, oldest first."""
+
+    sessions: list[Talk]
+    messages: list[Message]
+    reason: str
+    notes: list[str]
+
+
+class Node(TypedDict):
+    """A thing: `path` and `line` are where it is described, "" and 0 for one that is only named."""
+
+    key: str
+    kind: str
+    name: str
+    depth: int
+    path: str
+    line: int
+
+
+class Edge(TypedDict):
+    """A link between two things, by key, and the entry or file it rests on."""
+
+    source: str
+    target: str
+    relation: str
+    layer: str
+    weight: float
+    ref: str
+    path: str
+    line: int
+
+
+class Graph(TypedDict):
+    """Things, nearest first or along a path, and the links between them; `more`: there were too many."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+    path: list[str]
+    more: bool
+    reason: str
+    notes: list[str]
+
+
 class WritesLeft(TypedDict):
     """Whether the server writes, and how often this session still may."""
 

@@ -12,15 +12,18 @@ from pydantic import Field
 
 from pipimem import traces
 from pipimem.errors import NotFound, Refused, Usage
-from pipimem.server import giving
+from pipimem.server import giving, past
 from pipimem.server.answers import (
     Document,
     Found,
     Given,
+    Graph,
     Recalled,
     Results,
+    Said,
     Shown,
     State,
+    Timeline,
     Written,
 )
 from pipimem.server.arguments import ASKS, READS, REPLACES, WRITES, Text, Texts, Tool, tool
@@ -32,6 +35,7 @@ Target = Literal["user", "memory", "project", "failure"]
 Category = Literal["failure", "correction", "insight", "preference", "convention", "tool-quirk"]
 Kind = Literal["fact", "preference", "decision", "constraint", "open-loop", "lesson", "failure", "correction",
                "insight", "convention", "tool-quirk"]  # fmt: skip
+Layer = Literal["semantic", "temporal", "causal", "entity"]
 TURNS = 3
 """Earlier turns that are asked with a prompt that finds nothing by itself."""
 
@@ -114,6 +118,54 @@ def memory_get(
     shown = [giving.opened(call, one) for one in found]
     quiet = [giving.OBSERVING] if call.observing else []
     return {"shown": shown, "missing": sum(bool(s["problem"]) for s in shown), "notes": [*quiet, *giving.notes(call)]}
+
+
+@tool("Search past conversations", READS)
+def session_search(
+    call: Call,
+    query: Annotated[Text, Field(description="Words of what was said, in Chinese or English")],
+    role: Annotated[Literal["user", "assistant"] | None, Field(description="Only what they said")] = None,
+    limit: Annotated[int, Field(ge=1, le=50, description="Messages at most")] = 10,
+) -> Said:
+    """Search what was said in this channel's past conversations, when memory itself has too little. It is data."""
+    found = call.memory.session_search(query, call.channel, role=role or "", limit=limit)
+    why = past.reason(call, found, "nothing that was said matches")
+    return {"hits": past.messages(call, found), "reason": why, "notes": giving.notes(call)}
+
+
+@tool("Past conversations", READS)
+def project_timeline(
+    call: Call,
+    limit: Annotated[int, Field(ge=1, le=200, description="Messages at most")] = 30,
+    session_limit: Annotated[int, Field(ge=1, le=50, description="Conversations at most")] = 10,
+) -> Timeline:
+    """This channel's last conversations with their dates and topics, and what was said last in them."""
+    talks, said = call.memory.timeline(limit, session_limit, call.channel)
+    return {
+        "sessions": past.talks(call, talks), "messages": past.messages(call, said),
+        "reason": past.reason(call, talks, "there are no past conversations"), "notes": giving.notes(call),
+    }  # fmt: skip
+
+
+@tool("What hangs together", READS)
+def knowledge_graph(
+    call: Call,
+    node: Annotated[Text, Field(description="A note, entity, tag, entry's id or path, in any spelling")],
+    to: Annotated[str, Field(max_length=1000, description="With it: the shortest path there")] = "",
+    depth: Annotated[int, Field(ge=1, le=6, description="Links away at most")] = 2,
+    relation: Annotated[str, Field(max_length=100, description="Only such links, as fixed-by")] = "",
+    layer: Annotated[
+        Literal["semantic", "temporal", "causal", "entity"] | None, Field(description="Only these")
+    ] = None,
+) -> Graph:
+    """What is linked to a thing in memory, nearest first, or how two things hang together."""
+    if to:
+        found = call.memory.graph_path(node, to, call.channel)
+        return past.graph(call, found, path=True, nothing="no way leads from one to the other")
+    found = call.memory.graph_neighbors(
+        node, call.channel, depth=depth, relation=relation, layer=layer or "", limit=100
+    )  # fmt: skip
+    return past.graph(call, found, path=False, nothing="nothing is linked to it so")
 
 
 @tool("State of memory", READS)
@@ -242,7 +294,10 @@ def fetch(call: Call, id: Annotated[Text, Field(description="An id that search g
     }  # fmt: skip
 
 
-READING = (memory_search, memory_recall, memory_context, memory_get, memory_status)
+READING = (
+    memory_search, memory_recall, memory_context, memory_get, session_search, project_timeline, knowledge_graph,
+    memory_status,
+)  # fmt: skip
 WRITING = (memory_add, memory_replace, memory_remove, memory_update, skill_edit)
 CHATGPT = (search, fetch)
 
