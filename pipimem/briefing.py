@@ -6,6 +6,7 @@ Which parts, follows from the mode and the preset; secrets are redacted and unsa
 from __future__ import annotations
 
 from pipimem import markdown, safety, standing
+from pipimem.index import outline
 from pipimem.recall import context
 from pipimem.recall.context import INSTRUCTIONS, MEMORY, Context, Part, Remembered
 from pipimem.text import clip, decode, encode, one_line, plural
@@ -13,7 +14,7 @@ from pipimem.workspace import read_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pipimem.recall import Recall
     from pipimem.workspace import Channel, Document, Workspace
@@ -34,8 +35,13 @@ class Briefing:
         self._user_allowed = user_allowed
         self._notes: list[str] = []
 
-    def context(self, mode: str, preset: str, recalled: Recall | None, *, recent: bool = False) -> Context:
-        """The context for a mode and a preset; `recalled` is what was recalled for the text, if one was given."""
+    def context(
+        self, mode: str, preset: str, recalled: Recall | None, *, recent: bool = False, talks: Sequence[str] = (),
+    ) -> Context:  # fmt: skip
+        """The context for a mode and a preset; `recalled` is what was recalled for the text, if one was given.
+
+        `talks` are the last conversations, a line each, for `recent`.
+        """
         if mode == "observe" or preset == "isolated":
             why = "mode is observe" if mode == "observe" else "an isolated sub-agent is given nothing"
             return Context([Part(n, MEMORY, state="out", reason=why) for n in ("identity", "policy", "memory")])
@@ -48,7 +54,7 @@ class Briefing:
         if mode != "policy":
             parts += self._memory(mode, preset, recalled)
         if recent and mode != "policy":
-            parts += self._recent()
+            parts += self._recent(talks)
         return Context(parts, self._notes, failed=recalled is not None and recalled.failed)
 
     def retained(self) -> Context:
@@ -85,6 +91,13 @@ class Briefing:
         return encode(markdown.uncommented(decode(self._own("SESSION.md"))))
 
     def _redacted(self, text: str) -> str:
+        found = self._redacted_now(text)
+        if found == text:
+            return text
+        self._workspace.trust()  # what the user allows is not among remembered settings
+        return self._redacted_now(text)
+
+    def _redacted_now(self, text: str) -> str:
         config = self._workspace.config
         return safety.redact(text, config["safety.patterns"], config["safety.allow"])
 
@@ -137,7 +150,7 @@ class Briefing:
         for document in self._documents("memory"):
             data = self._workspace.read(document.path) or b""
             private = safety.private_ranges(data)
-            for identity, entry in markdown.identified(markdown.parse(data), document.channel):
+            for identity, entry in markdown.identified(outline.read(data), document.channel):
                 if any(start <= entry.start and entry.end <= end for start, end in private):
                     continue
                 superseded.add(entry.facts.get("supersedes", ""))
@@ -153,14 +166,23 @@ class Briefing:
         return entry.facts.get("until", "") in ("", self._today) or entry.facts["until"] > self._today
 
     def _holds(self, entry: markdown.Entry) -> bool:
-        config, facts = self._workspace.config, entry.facts
+        facts = entry.facts
         ends = [day for day in (facts.get("until", ""), facts.get("trial", "")) if day]
         try:
             sure = float(facts.get("conf", "1")) >= LEAST_CONFIDENCE
         except ValueError:
             sure = False
-        safe = not safety.verdict(entry.text, config["safety.patterns"], config["safety.allow"])
-        return sure and safe and all(day >= self._today for day in ends)
+        return sure and all(day >= self._today for day in ends) and self._safe(entry.text)
+
+    def _safe(self, text: str) -> bool:
+        """Whether nothing in it is a secret, hidden or an order; asked again with what the user allows before a no."""
+        if not self._workspace.config.trusted and self._verdict(text):
+            self._workspace.trust()
+        return not self._verdict(text)
+
+    def _verdict(self, text: str) -> str:
+        config = self._workspace.config
+        return safety.verdict(text, config["safety.patterns"], config["safety.allow"])
 
     def _whole(self) -> Iterator[Part]:
         """Every memory file of the scope, for mode `full`, within its tokens; a file with unsafe text stays out."""
@@ -180,9 +202,9 @@ class Briefing:
     def _unsafe(self, text: str) -> bool:
         return any(safety.verdict(line) for line in text.splitlines())
 
-    def _recent(self) -> Iterator[Part]:
-        """What happened lately: the last blocks of HISTORY by date and topic, and the loops still open."""
-        parsed = markdown.parse(self._own("HISTORY.md"))
+    def _recent(self, talks: Sequence[str]) -> Iterator[Part]:
+        """What happened lately: the last blocks of HISTORY by date and topic, conversations, the loops still open."""
+        parsed = outline.read(self._own("HISTORY.md"))
         path = self._path("HISTORY.md")
         blocks = [s for s in parsed.sections if s.level == 2][-RECENT_BLOCKS:]
         lines = [
@@ -191,6 +213,8 @@ class Briefing:
             if not self._unsafe(s.title)
         ]
         yield self._part("recent", "HISTORY.md", "## Recent\n" + "".join(lines) if lines else "")
+        safe = "".join(f"- {line}\n" for line in talks if not self._unsafe(line))
+        yield Part("sessions", MEMORY, self._redacted("## Last sessions\n" + safe) if safe else "")
         loops = sorted(self._durable("open-loop"), key=lambda e: (e.date, e.ref), reverse=True)[:RECENT_LOOPS]
         text = "".join(f"- [{e.ref}] {one_line(e.text)} ({e.date or e.where})\n" for e in loops)
         yield self._part("open loops", "MEMORY.md", "## Open loops\n" + text if text else "")

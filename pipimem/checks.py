@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pipimem import front, markdown, safety, skills, standing
 from pipimem.errors import Error
+from pipimem.linking import Linking
 from pipimem.text import decode, printable
 from pipimem.update import KINDS
 from pipimem.workspace import APPEND_ONLY
@@ -46,6 +47,7 @@ def check(workspace: Workspace, paths: Collection[str] = ()) -> list[Finding]:
     superseded: list[tuple[str, int, str]] = []
     contested: list[tuple[str, int, str, str]] = []
     known: set[str] = set()
+    linking = Linking(workspace.root)
     for document in scan.documents:
         try:
             data = workspace.read(document.path) or b""
@@ -54,6 +56,7 @@ def check(workspace: Workspace, paths: Collection[str] = ()) -> list[Finding]:
             continue
         parsed = markdown.parse(data)
         found += _file(document, data, workspace)
+        linking.take(document, parsed)
         if document.layer in ENTRY_LAYERS or parsed.family == "dated":
             for identity, entry in markdown.identified(parsed, document.channel):
                 known.add(identity)
@@ -69,6 +72,7 @@ def check(workspace: Workspace, paths: Collection[str] = ()) -> list[Finding]:
     found += [Finding(path, 0, ERROR, why) for path, why in scan.skipped]
     found += [Finding(path, 0, WARNING, why) for path, why in scan.remarks]
     found += _twice(ids) + _loops(superseded, ids) + _unmatched(contested, known)
+    found += [Finding(path, line, ERROR if error else WARNING, why) for path, line, error, why in linking.wrong()]
     return sorted({f for f in found if not paths or f.path in paths})
 
 

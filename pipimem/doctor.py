@@ -45,6 +45,7 @@ def examine(memory: Memory, *, fix: bool = False) -> list[Probe]:
         _try("left behind", _left_behind, memory),
         _try("index", _index, memory),
         _try("full text", _full_text, memory),
+        _try("graph", _graph, memory),
         _try("Chinese", _chinese, memory),
         _try("git", _git, memory),
         _try("commits", _commits, memory),
@@ -193,6 +194,17 @@ def _entries(memory: Memory) -> Iterator[Hit]:
                     yield memory.entry(identity)
                 except Error:
                     continue
+
+
+def _graph(memory: Memory) -> tuple[bool, str]:
+    """Counts, and looks around the thing with most links."""
+    state = memory.graph_status(all_channels=True)
+    told = f"{plural(state['nodes'], 'node')}, {plural(state['edges'], 'link')}"
+    busiest = next(iter(state["busiest"]), "")
+    if not busiest:
+        return True, told
+    near = memory.graph_neighbors(busiest, all_channels=True, depth=1, limit=2)
+    return len(near.nodes) > 1, told
 
 
 def _chinese(memory: Memory) -> tuple[bool, str]:

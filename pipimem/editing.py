@@ -23,21 +23,27 @@ TARGETS = {"user": "USER.md", "memory": "MEMORY.md"}
 
 def add(
     memory: Opened, text: str, channel: str | None = None, *, target: str = "", kind: str = "fact", heading: str = "",
-    actor: str = "person",
 ) -> Applied:  # fmt: skip
     """One more entry in the channel's MEMORY, or in the shared USER or MEMORY; durable at once, still scanned."""
+    where, op, templates = addition(memory, text, channel, target, kind, heading)
+    memory.refuse_secret(op.text)
+    if reason := guards.unsafe(op.text):
+        memory.notes.append(f"It is stored and can be searched, but never recalled on its own: {reason}.")
+    return memory.apply(memory.planned(where, [op], templates, "person"))
+
+
+def addition(
+    memory: Opened, text: str, channel: str | None, target: str, kind: str, heading: str
+) -> tuple[str, Op, dict[str, bytes]]:
+    """The operation that adds an entry, by a person: (channel's id, operation, what missing files start with)."""
     if kind not in update.KINDS:
         raise Usage(f"The kind '{printable(kind)}' is unknown.", f"One of: {', '.join(update.KINDS)}.")
     where, path, templates = _place(memory, channel, target)
     text = markdown.clean(text)
-    memory.refuse_secret(text)
-    if reason := guards.unsafe(text):
-        memory.notes.append(f"It is stored and can be searched, but never recalled on its own: {reason}.")
     parsed = markdown.parse(memory.text_of(path, templates))
     name = heading or update.heading_for(kind, parsed, memory.language_of(path))
-    facts = {"kind": kind, "since": memory.today(), "by": actor}
-    op = Op("add", path, text, name, update.fresh_id(memory.taken), facts=facts, reason="asked for")
-    return memory.apply(memory.planned(where, [op], templates, actor))
+    facts = {"kind": kind, "since": memory.today(), "by": "person"}
+    return where, Op("add", path, text, name, update.fresh_id(memory.taken), facts=facts, reason="asked for"), templates
 
 
 def pinned(memory: Opened) -> Standing:

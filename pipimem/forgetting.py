@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pipimem import contradictions, references, traces
+from pipimem import contradictions, references, sessions, traces
 from pipimem import places as places_of
 from pipimem.errors import Error, NotFound, Refused, Usage
 from pipimem.files import write_private
@@ -43,7 +43,7 @@ LOOKED_AT = 256 * 1024 * 1024
 class Meant:
     """What is to be forgotten, for every store: ids, sources, and what the texts say. Pure questions only.
 
-    A `channel` says that nothing of another channel is meant.
+    A `channel` says that nothing of another channel is meant; `messages` are those of past conversations that hold it.
     """
 
     refs: frozenset[str]
@@ -51,6 +51,7 @@ class Meant:
     texts: tuple[str, ...]
     match: str = ""
     channel: str | None = None
+    messages: frozenset[str] = frozenset()
 
     def says(self, text: str) -> bool:
         """Whether a text holds what is forgotten: the match a person gave, or one of the texts (a short one: alone)."""
@@ -143,6 +144,7 @@ def forget(
 def _done(memory: Opened, plan: Plan, gone: list[Place], left: list[Place], meant: Meant) -> Forgotten:
     in_git = memory.commits.knows([(p.path, encode(p.text)) for p in gone])
     dropped, blobs = memory.commits.unsay(meant.says, {p.path for p in gone})
+    meant = replace(meant, messages=frozenset(_said(memory, meant, dry_run=True)))
     stones = "\n".join(_stones(memory, gone, meant))
     applied = memory.apply(plan, tombstone=stones, forgetting=dropped)
     records = _told(_swept(memory, meant, dry_run=False))
@@ -326,7 +328,7 @@ def _stones(memory: Opened, gone: Sequence[Place], meant: Meant) -> Iterator[str
         if place.what in ("entry", "item", "sentence", "text") and plain(place.said):
             sources = [place.source] if place.what == "entry" and place.source else []
             yield guards.tombstone(key, place.ref, place.said, sources)
-    whole = meant.sources - {p.source for p in gone if p.what == "entry"}
+    whole = (meant.sources | meant.messages) - {p.source for p in gone if p.what == "entry"}
     if whole:
         yield guards.tombstone(b"", "", "", sorted(whole))
 
@@ -378,7 +380,18 @@ def _index(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str
     yield from ()
 
 
-FORGETTERS = (_turns, _traces, _runs, _index)
+def _sessions(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str, int]]:
+    """Messages of past conversations: out of their index; the hosts' own files are not ours to change."""
+    yield "messages of past conversations", len(_said(memory, meant, dry_run=dry_run))
+
+
+def _said(memory: Opened, meant: Meant, *, dry_run: bool) -> list[str]:
+    texts = [meant.match] if meant.match else list(meant.texts)
+    sources = [source for source in meant.sources if not source.startswith("turn:")]
+    return sessions.forget(memory, sources, texts, meant.channel, dry_run=dry_run)
+
+
+FORGETTERS = (_turns, _traces, _runs, _sessions, _index)
 
 
 def _swept(memory: Opened, meant: Meant, *, dry_run: bool) -> list[tuple[str, int]]:

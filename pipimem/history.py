@@ -15,7 +15,8 @@ from pipimem.text import printable
 from pipimem.workspace import PRIVATE, Change, Workspace
 
 TOMBSTONES, REJECTED = ".pipimem/tombstones.jsonl", ".pipimem/rejected.jsonl"
-STONES = (TOMBSTONES, REJECTED)
+STONES = (TOMBSTONES, REJECTED, ".pipimem/sources.jsonl")
+"""Lists whose lines a commit added are taken off again when it is undone."""
 PACK_LIMIT = 120.0  # seconds git may take to pack; 10,000 objects took 48 on two busy cores
 HOOK_PAUSE = 60.0  # seconds in which a hook that refused is not asked again
 

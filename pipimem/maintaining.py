@@ -180,12 +180,14 @@ def _recorded(memory: Opened, line: Line) -> Iterator[Step]:
     """Records what the line's transcript says up to its end, as turns of the channel."""
     if not line.transcript:
         return
-    from pipimem import update
+    from pipimem import importing, update
     from pipimem.history import TOMBSTONES
     from pipimem.importers import load
 
     channel = memory.workspace.channel(line.channel)
-    transcript, _ = update.unforgotten(load(line.transcript), memory.stones(TOMBSTONES), memory.key())
+    said = load(line.transcript)
+    importing.adopt(memory, channel.id, said, line.transcript)  # what is remembered of it is opened there
+    transcript, _ = update.unforgotten(said, memory.stones(TOMBSTONES), memory.key())
     done = Turns(memory.workspace, channel.id).feed(transcript, line.end, memory.now().isoformat(timespec="seconds"))
     left = ", ".join(f"{count} {reason}" for reason, count in done.skipped.items())
     yield Step("record", True, f"{done.recorded} messages" + (f", left out: {left}" if left else ""))

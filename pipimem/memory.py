@@ -28,12 +28,16 @@ if TYPE_CHECKING:
     from pipimem.contradictions import Side
     from pipimem.forgetting import Forgotten
     from pipimem.git import Commit
+    from pipimem.importing import Report
+    from pipimem.index.graph import Linked
+    from pipimem.index.sync import Diff
     from pipimem.lifecycle import Lifecycle, Step
     from pipimem.meaning import Embedded, Meaning
     from pipimem.recall import Recall
     from pipimem.recall.context import Context
     from pipimem.recall.offer import Skills
     from pipimem.references import Reference, Shown
+    from pipimem.sessions import Conversation, Filter, Found
     from pipimem.skills import Skill
     from pipimem.standing import Standing
     from pipimem.transcript import Transcript
@@ -95,10 +99,12 @@ class Memory(Opened):
     def search(
         self, query: str, channel: str | None = None, *, all_channels: bool = False, target: str = "",
         project: str = "", category: str = "", layers: Sequence[str] = (), kinds: Sequence[str] = (),
-        min_confidence: float = 0.0, limit: int = 10, also: Sequence[Memory] = (),
+        min_confidence: float = 0.0, types: Sequence[str] = (), domains: Sequence[str] = (),
+        entities: Sequence[str] = (), limit: int = 10, also: Sequence[Memory] = (),
     ) -> list[Hit]:  # fmt: skip
         """The best `limit` passages (at most 1,000) for a query in words; secrets in their text are redacted.
 
+        `types` and `domains` are those of a note's front matter; `entities` are things a passage or its note links to.
         `also` are other workspaces to ask: theirs come with absolute paths, and one that lacks the channel gives its
         shared layer. An empty list means that the scope was looked through. Raises `Usage` for a query without words
         and `Unreadable` when nothing was found while a file in scope could not be read.
@@ -108,7 +114,7 @@ class Memory(Opened):
             return memory._found(
                 query, memory._known_channel(channel) if also else channel, all_channels=all_channels, target=target,
                 project=project, category=category, layers=layers, kinds=kinds, min_confidence=min_confidence,
-                limit=limit, evidence=bool(also),
+                types=types, domains=domains, entities=entities, limit=limit, evidence=bool(also),
             )  # fmt: skip
 
         if not also:
@@ -140,11 +146,12 @@ class Memory(Opened):
 
     def _found(
         self, query: str, channel: str | None, *, all_channels: bool, target: str, project: str, category: str,
-        layers: Sequence[str], kinds: Sequence[str], min_confidence: float, limit: int, evidence: bool,
+        layers: Sequence[str], kinds: Sequence[str], min_confidence: float, types: Sequence[str],
+        domains: Sequence[str], entities: Sequence[str], limit: int, evidence: bool,
     ) -> list[Hit]:  # fmt: skip
         scope = self.scope(
             channel, all_channels=all_channels, target=target, project=project, category=category, layers=layers,
-            kinds=kinds, min_confidence=min_confidence,
+            kinds=kinds, min_confidence=min_confidence, types=types, domains=domains, entities=entities,
         )  # fmt: skip
         meaning, most = self.meaning, max(1, min(1000, limit))
         if meaning is not None:
@@ -189,6 +196,7 @@ class Memory(Opened):
                 skills=lambda: self._skills(scope, files, also),
                 given=self._given(session),
                 order=self._order(text),
+                linked=lambda hits: self.passages.weigh(hits, text, scope),
             )
         except (Unreadable, Refused) as error:
             return Recall(str(error), {"router": {"fire": way.fire, "reason": way.reason}}, failed=True)
@@ -198,7 +206,7 @@ class Memory(Opened):
         if self.missing:
             result.trace["missing"] = self.missing
         result.trace["ms"] = round((perf_counter() - started) * 1000, 1)
-        self._keep(result, channel, session)
+        self._keep(result, channel, session, wide=all_channels or bool(also))
         return result
 
     def _searching(
@@ -271,8 +279,11 @@ class Memory(Opened):
         known = traces.given(self.traces, session)
         return lambda hit: traces.mark(hit) in known
 
-    def _keep(self, result: Recall, channel: str | None, session: str) -> None:
-        """Keeps the decisions of a recall to be explained later, where they can be written."""
+    def _keep(self, result: Recall, channel: str | None, session: str, *, wide: bool) -> None:
+        """Keeps the decisions of a recall to be explained later, where they can be written.
+
+        `wide`: it looked beyond one channel and the shared layer, and is not for an agent's eyes.
+        """
         from time import gmtime, strftime
 
         from pipimem import traces
@@ -280,7 +291,7 @@ class Memory(Opened):
         trace = {**result.trace, "asked": traces.without_secrets(result.trace.get("asked", ()), self.redacted)}
         row = {
             "id": "t-" + os.urandom(4).hex(), "time": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime()), "channel": channel,
-            "session": session, "reason": result.reason, "failed": result.failed, **trace,
+            "session": session, "wide": wide, "reason": result.reason, "failed": result.failed, **trace,
             "given": [traces.mark(item.hit) for item in result.items] if session else [],
         }  # fmt: skip
         if traces.keep(self.traces, row):
@@ -299,27 +310,32 @@ class Memory(Opened):
     def context(
         self, text: str = "", channel: str | None = None, *, all_channels: bool = False, mode: str = "",
         preset: str = "main", budget: int = 0, recent: bool = False, errors: Sequence[str] = (),
-        files: Sequence[str] = (),
+        files: Sequence[str] = (), session: str = "",
     ) -> Context:  # fmt: skip
         """Everything a session should be given: identity, policy, what is pinned, and memory, by mode and preset.
 
-        Without a text there is nothing to recall for: then the newest entries that hold. Raises `Unreadable` when a
-        file of it cannot be read.
+        Without a text there is nothing to recall for: then the newest entries that hold. What a named session was
+        given before is not recalled again. Raises `Unreadable` when a file of it cannot be read.
         """
         from pipimem.briefing import Briefing, checked
 
         mode = mode or self.workspace.config["recall.mode"]
         checked(mode, preset)
-        self.workspace.trust()
         recalled = None
         if text and mode != "policy" and preset != "isolated":
             most = SUBAGENT_TOKENS if preset == "subagent" else 0
             recalled = self.recall(
-                text, channel, all_channels=all_channels, budget=budget or most, errors=errors, files=files
-            )
+                text, channel, all_channels=all_channels, budget=budget or most, errors=errors, files=files,
+                session=session,
+            )  # fmt: skip
         found = self.workspace.channel(channel) if channel is not None else None
         briefing = Briefing(self.workspace, found, self.today(), user_allowed=self._user_allowed(channel))
-        return briefing.context(mode, preset, recalled, recent=recent)
+        talks: Sequence[str] = ()
+        if recent:
+            from pipimem import sessions
+
+            talks = sessions.recent(self, channel, all_channels=all_channels)
+        return briefing.context(mode, preset, recalled, recent=recent, talks=talks)
 
     def _user_allowed(self, channel: str | None) -> bool:
         if channel is None:
@@ -340,7 +356,11 @@ class Memory(Opened):
         try:
             found = references.parse(ref)
             if found.form == "source":
-                raise NotFound(f"The conversation of '{printable(found.name)}' is not at hand.", "")
+                from pipimem import sessions
+
+                shown = sessions.show(self, ref, found.name, scope, around=max(0, around), most=max(1, most))
+                shown.text = self.redacted(shown.text)
+                return shown
             if found.form in ("id", "short"):
                 hit = self._one(found, scope)
                 found = references.Reference("line", path=hit.path, line=hit.line)
@@ -384,6 +404,105 @@ class Memory(Opened):
         self._meaning = self._meaning or Meaning(self)
         return self._meaning.embed(dry_run=dry_run, most=most, said=said)
 
+    # Past conversations
+
+    def index(self, *, rebuild: bool = False) -> Diff:
+        """Brings the whole index up to date by digest, or makes it anew; that of past conversations as well."""
+        diff = super().index(rebuild=rebuild)
+        if os.path.exists(self.workspace.private("sources.jsonl")):
+            from pipimem import importing
+
+            importing.ready(self, rebuild=rebuild)
+        return diff
+
+    def import_sessions(
+        self, source: str, path: str = "", *, channel: str = "", project: str = "", session: str = "",
+        everything: bool = False, since: str = "", limit: int = 0, platform: str = "", dry_run: bool = False,
+        force: bool = False,
+    ) -> Report:  # fmt: skip
+        """Takes a host's conversations into the list of sources and the index of sessions; no text is kept.
+
+        `path` is a file or folder (else where the host keeps them). Without `everything` only those of the current
+        folder's project (or of the folder `project`); group chats only when named. `channel` assigns them; else they
+        belong where the settings and their ids say, or to no channel. The same import twice changes nothing; `force`
+        reads everything before it replaces anything. Raises `NotFound` where the host has nothing there.
+        """
+        from pipimem import importing
+
+        wish = importing.Wish(
+            source, path, channel, project, session, everything, since, limit, platform, dry_run, force
+        )
+        return importing.run(self, wish)
+
+    def sessions(
+        self, channel: str | None = None, *, all_channels: bool = False, project: str = "", session: str = "",
+        without: Sequence[str] = (), limit: int = 20, preview: bool = False,
+    ) -> list[Conversation]:  # fmt: skip
+        """Past conversations of a channel, the last one first; of no channel there are none but with `all_channels`.
+
+        `without` names running sessions: they and those they were started from are left out. One whose transcript is
+        gone is listed as such (`there`).
+        """
+        from pipimem import sessions
+
+        which = self._which(channel, all_channels, project, session, without)
+        return sessions.conversations(self, which, limit, preview=preview)
+
+    def session_search(
+        self, query: str, channel: str | None = None, *, all_channels: bool = False, project: str = "",
+        role: str = "", session: str = "", without: Sequence[str] = (), limit: int = 10,
+    ) -> list[Found]:  # fmt: skip
+        """The messages of past conversations that answer a query best, secrets redacted; `role` user or assistant.
+
+        Each text is read from its host's file and given only while it is what was indexed; where the file is gone it is
+        empty. Raises `Usage` for a query without words or an unknown role.
+        """
+        from pipimem import sessions
+
+        if role and role not in sessions.roles():
+            raise Usage(f"The role '{printable(role)}' is unknown.", f"One of: {', '.join(sessions.roles())}.")
+        which = self._which(channel, all_channels, project, session, without)
+        return sessions.search(self, query, which, role=role, limit=limit)
+
+    def session_notes(
+        self, query: str, channel: str | None = None, *, all_channels: bool = False, limit: int = 5
+    ) -> list[Hit]:  # fmt: skip
+        """The notes on past conversations in HISTORY and its archive that answer a query: by task, file or error."""
+        from pipimem import sessions
+
+        return sessions.notes(self, query, channel, all_channels=all_channels, limit=limit)
+
+    def timeline(
+        self, limit: int = 30, session_limit: int = 10, channel: str | None = None, *, all_channels: bool = False,
+        project: str = "", session: str = "", without: Sequence[str] = (),
+    ) -> tuple[list[Conversation], list[Found]]:  # fmt: skip
+        """The last `session_limit` conversations, newest first, and their last `limit` messages, oldest first."""
+        from pipimem import sessions
+
+        which = self._which(channel, all_channels, project, session, without)
+        return sessions.timeline(self, which, limit=limit, session_limit=session_limit)
+
+    def forget_messages(
+        self, refs: Sequence[str] = (), texts: Sequence[str] = (), *, dry_run: bool = False
+    ) -> list[str]:
+        """Takes messages out of the index of sessions for good, by reference (or whole session) and by text held.
+
+        Returns the references; the caller puts them among the sources of a tombstone, which keeps them out. The hosts'
+        own files are not touched.
+        """
+        from pipimem import sessions
+
+        return sessions.forget(self, refs, texts, dry_run=dry_run)
+
+    def _which(
+        self, channel: str | None, all_channels: bool, project: str, session: str, without: Sequence[str]
+    ) -> Filter:
+        from pipimem.sessions import Filter
+
+        self.workspace.trust()
+        channels = None if all_channels else [self.workspace.channel(channel).id] if channel is not None else []
+        return Filter(channels, project, session, tuple(without))
+
     # Channels
 
     def add_channel(self, identity: str, *, kind: str = "", minimal: bool = False) -> tuple[Channel, list[str]]:
@@ -403,11 +522,15 @@ class Memory(Opened):
     ) -> Applied:  # fmt: skip
         """One more entry in the channel's MEMORY, or in the shared USER or MEMORY; durable at once, still scanned.
 
-        Raises `Refused` for a secret, a duplicate, or a place that cannot take it.
+        An `actor` that is no person ("tool") writes on trial, and only the channel's: a shared target or text that
+        reads like an order becomes a proposal. Raises `Refused` for a secret, a duplicate, or a place that cannot
+        take it.
         """
-        from pipimem import editing
+        from pipimem import agents, editing
 
-        return editing.add(self, text, channel, target=target, kind=kind, heading=heading, actor=actor)
+        if actor == "person":
+            return editing.add(self, text, channel, target=target, kind=kind, heading=heading)
+        return agents.add(self, text, channel, target=target, kind=kind, heading=heading)
 
     def pinned(self) -> Standing:
         """What STANDING.md pins, and how much of its limits that takes."""
@@ -427,17 +550,22 @@ class Memory(Opened):
 
         return editing.unpin(self, number)
 
-    def supersede(self, ref: str, text: str) -> Applied:
-        """Puts `text` in the place of an entry, under a new id that names the old one. Git keeps the old text."""
-        from pipimem import editing
+    def supersede(self, ref: str, text: str, channel: str | None = None, *, actor: str = "person") -> Applied:
+        """Puts `text` in the place of an entry, under a new id that names the old one. Git keeps the old text.
 
-        return editing.supersede(self, ref, text)
+        A tool finds only what `channel` and the shared layer hold, and proposes where the entry is a person's.
+        """
+        from pipimem import agents, editing
 
-    def invalidate(self, ref: str) -> Applied:
-        """Marks an entry as no longer true: it stays in the file and is never recalled again."""
-        from pipimem import editing
+        if actor == "person":
+            return editing.supersede(self, ref, text)
+        return agents.supersede(self, ref, text, channel)
 
-        return editing.invalidate(self, ref)
+    def invalidate(self, ref: str, channel: str | None = None, *, actor: str = "person") -> Applied:
+        """Marks an entry as no longer true: it stays in the file and is never recalled again. A tool: as above."""
+        from pipimem import agents, editing
+
+        return editing.invalidate(self, ref) if actor == "person" else agents.invalidate(self, ref, channel)
 
     def promote(self, ref: str) -> Applied:
         """Moves an entry of a channel to the shared MEMORY.md, under the same id; only ever by a person."""
@@ -532,11 +660,11 @@ class Memory(Opened):
 
         return editing.add_skill(self, name, description, text, when_to_use)
 
-    def edit_skill(self, name: str, text: str) -> Applied:
-        """Other steps for a skill; its front matter stays byte for byte."""
-        from pipimem import editing
+    def edit_skill(self, name: str, text: str, *, actor: str = "person") -> Applied:
+        """Other steps for a skill; its front matter stays byte for byte. A tool only proposes them."""
+        from pipimem import agents, editing
 
-        return editing.edit_skill(self, name, text)
+        return editing.edit_skill(self, name, text) if actor == "person" else agents.edit_skill(self, name, text)
 
     def remove_skill(self, name: str) -> Applied:
         """Takes a skill out; `undo` brings it back."""
@@ -658,16 +786,43 @@ class Memory(Opened):
 
     def propose(
         self, channel: str, transcript: Transcript, jobs: Sequence[str] = JOBS, *,
-        models: Sequence[str] | None = None,
+        models: Sequence[str] | None = None, again: bool = False,
     ) -> Plan:  # fmt: skip
         """What should change in `channel` after `transcript`; writes nothing, and holds no lock while a model thinks.
 
         Of the jobs, `extract` gives MEMORY, HISTORY and proposals, `refresh` gives SESSION. `models` are asked in
-        order (None: those of the settings; empty: none); where none helps, the rules do, and `origin` says so.
+        order (None: those of the settings; empty: none); where none helps, the rules do, and `origin` says so. What a
+        message gave before is not given again; with `again` the note on the conversation is made anew.
         """
         from pipimem import updating
 
-        return updating.propose(self, channel, transcript, jobs, models=models)
+        return updating.propose(self, channel, transcript, jobs, models=models, again=again)
+
+    def learn(self, channel: str, transcript: Transcript, plan: Plan, path: str = "") -> Applied:
+        """Applies a plan made from a host's conversation and notes in the list of sources what came of it: one commit.
+
+        A conversation that is not known yet is taken in from the file `path`, as one of the channel, so that what is
+        remembered of it can be opened at its message. Raises `Refused` where it belongs to another channel.
+        """
+        from pipimem import updating
+
+        return updating.learn(self, channel, transcript, plan, path)
+
+    def source(self, ref: str, channel: str = "") -> Transcript:
+        """A known conversation, read again from its host's file. Raises `NotFound`, `Unreadable` where it is gone.
+
+        With a `channel` one that belongs to another is refused.
+        """
+        from pipimem import importing
+
+        return importing.reread(self, ref, channel)
+
+    def take_in(self, channel: str, transcript: Transcript, path: str) -> None:
+        """Takes the conversation that was read from the file `path` in as one of the channel, unless it is known."""
+        from pipimem import importing
+
+        self.workspace.trust()
+        importing.adopt(self, self.workspace.channel(channel).id, transcript, path)
 
     def tidy(self, channel: str, job: str, *, models: Sequence[str] | None = None) -> Plan:
         """What `promote` (SESSION), `condense` (MEMORY) or `fold` (HISTORY) would change now; writes nothing.
@@ -749,6 +904,46 @@ class Memory(Opened):
         self._catch_up()
         self._record(applied, ())
         return applied
+
+    # Graph
+
+    def graph_neighbors(
+        self, node: str, channel: str | None = None, *, all_channels: bool = False, depth: int = 2,
+        relation: str = "", layer: str = "", direction: str = "both", limit: int = 100,
+    ) -> Linked:  # fmt: skip
+        """What is up to `depth` links (6 at most) from a thing, nearest first, with those links; `limit` nodes at most.
+
+        A thing is named as in a link, in any spelling. Raises `NotFound` for what nothing in scope speaks of.
+        """
+        from pipimem import graph
+
+        return graph.neighbors(
+            self, node, channel, all_channels=all_channels, depth=depth, relation=relation, layer=layer,
+            direction=direction, limit=limit,
+        )  # fmt: skip
+
+    def graph_path(self, one: str, other: str, channel: str | None = None, *, all_channels: bool = False) -> Linked:
+        """A shortest way between two things, along links in either direction; no nodes where there is none."""
+        from pipimem import graph
+
+        return graph.path(self, one, other, channel, all_channels=all_channels)
+
+    def graph_status(self, channel: str | None = None, *, all_channels: bool = False) -> dict[str, Any]:
+        """How many nodes and links there are in scope, by kind, relation and layer, and what has most links."""
+        from pipimem import graph
+
+        return graph.status(self, channel, all_channels=all_channels)
+
+    def graph_export(
+        self, form: str = "mermaid", channel: str | None = None, *, all_channels: bool = False, limit: int = 1000
+    ) -> tuple[str, bool]:
+        """The links in scope as mermaid, dot or json, in the order of the files, and whether there are more than these.
+
+        `limit` links at most (0: all).
+        """
+        from pipimem import graph
+
+        return graph.export(self, form, channel, all_channels=all_channels, limit=limit)
 
     # State
 

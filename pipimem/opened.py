@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
+    from pipimem.index.sessions import Sessions
     from pipimem.index.sync import Diff
     from pipimem.update.merge import Merged
     from pipimem.update.plan import Applied, Op, Plan
@@ -37,7 +38,8 @@ class Opened:
     """One opened workspace. Use it as a context manager, or `close` it.
 
     Without a channel a verb sees the shared layer only; everything needs `all_channels=True`. `notes` collects what
-    a person should hear about besides the answer.
+    a person should hear about besides the answer. A thread may hand it on to another, but two must not use one at
+    once: open one each, they take turns as processes do.
     """
 
     def __init__(self, root: str) -> None:
@@ -48,6 +50,7 @@ class Opened:
         self.passages = Index(self.workspace)
         self.commits = History(self.workspace, self.notes)
         self.passages.notes = self.notes
+        self._said: Sessions | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -60,6 +63,17 @@ class Opened:
     def close(self) -> None:
         """Lets go of the index."""
         self.passages.close()
+        if self._said is not None:
+            self._said.close()
+
+    @property
+    def said(self) -> Sessions:
+        """The index of past conversations; nothing of it is loaded before it is asked for."""
+        if self._said is None:
+            from pipimem.index.sessions import Sessions
+
+            self._said = Sessions(self.workspace, self.notes)
+        return self._said
 
     @property
     def stale(self) -> bool:
@@ -110,14 +124,19 @@ class Opened:
     def scope(
         self, channel: str | None = None, *, all_channels: bool = False, target: str = "", project: str = "",
         category: str = "", layers: Sequence[str] = (), kinds: Sequence[str] = (), min_confidence: float = 0.0,
+        types: Sequence[str] = (), domains: Sequence[str] = (), entities: Sequence[str] = (),
     ) -> Scope:  # fmt: skip
         """Where to look: a channel with the shared layer, everything, or the shared layer alone.
 
-        `target` (user, memory, project or failure), `project` and `category` only ever narrow that. Raises
+        `target` (user, memory, project or failure), `project`, `category` and the other filters only ever narrow that;
+        `types`, `domains` and `entities` are what notes say of themselves in their front matter. Raises
         `Unreadable` for a channel that is not there, `Usage` for a filter nobody knows.
         """
         channels = None if all_channels else [self.workspace.channel(channel).id] if channel is not None else []
-        scope = Scope(channels, layers=layers, kinds=kinds, min_confidence=min_confidence)
+        scope = Scope(
+            channels, layers=layers, kinds=kinds, min_confidence=min_confidence, types=types, domains=domains,
+            entities=entities,
+        )  # fmt: skip
         if not (target or project or category):
             return scope
         from pipimem.targets import narrowed

@@ -81,7 +81,7 @@ class Queue:
         import json
 
         found = []
-        for text in (read_private(self._path) or b"").splitlines():
+        for text in (read_private(self.path) or b"").splitlines():
             try:
                 line = Line(json.loads(text))
             except (ValueError, KeyError, TypeError, AttributeError):
@@ -108,11 +108,11 @@ class Queue:
                 "id": "q-" + os.urandom(4).hex(), "event": event, "channel": channel, "transcript": transcript,
                 "start": max(before, default=0), "end": end, "time": time,
             })  # fmt: skip
-            fresh = not os.path.exists(self._path)
-            append_private(self._path, json.dumps(line.row(), ensure_ascii=False), durable=True)
+            fresh = not os.path.exists(self.path)
+            append_private(self.path, json.dumps(line.row(), ensure_ascii=False), durable=True)
             if fresh:
-                sync_folder(os.path.dirname(self._path))
-            if os.path.getsize(self._path) > LIMIT:
+                sync_folder(os.path.dirname(self.path))
+            if os.path.getsize(self.path) > LIMIT:
                 self._write(_joined(self.lines()))
         return line
 
@@ -145,10 +145,11 @@ class Queue:
     def _write(self, lines: Iterable[Line]) -> None:
         import json
 
-        write_private(self._path, encode("".join(json.dumps(n.row(), ensure_ascii=False) + "\n" for n in lines)))
+        write_private(self.path, encode("".join(json.dumps(n.row(), ensure_ascii=False) + "\n" for n in lines)))
 
     @property
-    def _path(self) -> str:
+    def path(self) -> str:
+        """The file."""
         return self._workspace.private("state", "queue.jsonl")
 
     def _lock(self) -> AbstractContextManager[None]:

@@ -14,6 +14,7 @@ from pipimem.transcript import REFERENCE
 
 ID = re.compile(r"m-[0-9a-f]{8}")
 SHORT = re.compile(r"(?:m-)?[0-9a-f]{4,8}")
+SESSION = re.compile(r"[a-z][a-z0-9_-]*:[^#\s]+")
 LINE = re.compile(r"(.+\.md):(\d{1,9})")
 
 
@@ -44,11 +45,11 @@ def parse(ref: str) -> Reference:
     path, mark, heading = bare.partition("#")
     if path.endswith(".md"):
         return Reference("heading" if mark and heading.strip() else "path", path=path, name=heading.strip())
-    if REFERENCE.fullmatch(bare):
+    if REFERENCE.fullmatch(bare) or SESSION.fullmatch(bare):
         return Reference("source", name=bare)
     raise Usage(
         f"'{printable(ref)}' is no reference.",
-        "Give an entry's id, path#heading, path:line, or engine:session#message.",
+        "Give an entry's id, path#heading, path:line, engine:session or engine:session#message.",
     )
 
 

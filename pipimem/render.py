@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pipimem.forgetting import Forgotten
     from pipimem.git import Commit
     from pipimem.index import Hit
+    from pipimem.index.graph import Linked, Node
     from pipimem.index.sync import Diff
     from pipimem.lifecycle import Step
     from pipimem.meaning import Embedded
@@ -342,7 +343,7 @@ def shown_json(shown: Shown) -> dict[str, Any]:
 def shown_text(shown: Sequence[Shown]) -> str:
     """Opened references for a person: where each is, and its text."""
     return "\n".join(
-        f"{s.path}:{s.line}  {'  '.join(x for x in (s.id, s.kind, s.date, s.source) if x)}".rstrip()
+        "  ".join(x for x in (f"{s.path}:{s.line}" if s.line else s.path, s.id, s.kind, s.date, s.source) if x)
         + "\n"
         + "".join(f"   {line}\n" for line in s.text.splitlines())
         for s in shown
@@ -474,6 +475,10 @@ def status_text(state: dict[str, Any]) -> str:
         f"meaning     {_meaning_text(state['vectors'])}",
         f"history     {state['git']}",
     ]
+    if state["graph"].get("edges"):
+        lines.append(
+            f"graph       {plural(state['graph']['nodes'], 'node')}, {plural(state['graph']['edges'], 'link')}"
+        )
     if state["pending_commits"]:
         why = state["pending_because"]
         waiting = plural(state["pending_commits"], "commit")
@@ -500,6 +505,50 @@ def _meaning_text(found: dict[str, Any]) -> str:
         said += f"; {found['missing']}" if found["missing"] else ""
         said += f"; in the making: {found['model']}" if found["using"] not in ("", found["model"]) else ""
     return said + (f"; reranker {found['reranker']}" if found["reranker"] else "")
+
+
+def neighbors_text(found: Linked, said: dict[str, str]) -> str:
+    """What is near a thing, for a person: each with how many links away it is and where it is described; the links.
+
+    `said` holds what entries say, by id.
+    """
+    names = {node.key: node.name for node in found.nodes}
+    rows = [(node.depth, node.kind, clip(one_line(node.name), 60), _described(node, said)) for node in found.nodes]
+    return table([("away", "kind", "name", "described in"), *rows]) + _edges_text(found, names)
+
+
+def path_text(found: Linked) -> str:
+    """A way between two things, for a person: what it passes, then what each step rests on."""
+    names = {node.key: node.name for node in found.nodes}
+    way = " — ".join(clip(one_line(node.name), 60) for node in found.nodes)
+    return f"{way}\n{_edges_text(found, names)}" if found.nodes else ""
+
+
+def _edges_text(found: Linked, names: dict[str, str]) -> str:
+    rows = [
+        (clip(one_line(names[e.source]), 40), e.relation, clip(one_line(names[e.target]), 40), f"{e.path}:{e.line}")
+        for e in found.edges
+    ]
+    return f"\n{table([('from', 'relation', 'to', 'said in'), *rows])}" if rows else ""
+
+
+def _described(node: Node, said: dict[str, str]) -> str:
+    text = f"  {clip(one_line(said[node.name]), 60)}" if node.name in said else ""
+    return f"{node.path}:{node.line}{text}" if node.path else ""
+
+
+def graph_status_text(state: dict[str, Any]) -> str:
+    """How much the graph holds, for a person."""
+    parts = {"kinds": state["kinds"], "relations": state["relations"], "layers": state["layers"]}
+    lines = [f"{plural(state['nodes'], 'node')}, {plural(state['edges'], 'link')}\n"]
+    lines += [
+        f"{name:<10} {', '.join(f'{n} {what}' for what, n in part.items())}\n" for name, part in parts.items() if part
+    ]
+    return "".join(lines) + (
+        "\n" + table([("links", "of"), *((n, name) for name, n in state["busiest"].items())])
+        if state["busiest"]
+        else ""
+    )
 
 
 def evaluation_text(result: dict[str, Any]) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pipimem import forgetting, markdown, update
 from pipimem.errors import Error, Refused
 from pipimem.history import REJECTED
 from pipimem.index import Hit, Scope
+from pipimem.skills import Skill, rewritten
+from pipimem.text import decode
 from pipimem.update import guards, review
 from pipimem.update.plan import Applied, Op
 from pipimem.update.review import Proposal
@@ -15,14 +19,19 @@ from pipimem.update.review import Proposal
 if TYPE_CHECKING:
     from pipimem.opened import Opened
 
+SKILL = re.compile(r"skills/[^/]+/SKILL\.md")
+
 
 def accept(memory: Opened, name: str) -> Applied:
     """Does what a proposal says, as its file says it now, and takes the file out of `review/`; one commit."""
     proposal = memory.proposal(name)
     op = review.accepted(proposal, update.fresh_id(memory.taken))
     found = _target(memory, proposal)
-    if why := review.overtaken(proposal, found.text if found else None):
+    now = _steps(memory, proposal.file) if op.op == "file" else found.text if found else None
+    if why := review.overtaken(proposal, now):
         raise Refused(f"The proposal '{proposal.id}' is out of date: {why}.", "Reject it, or edit its file.")
+    if op.op == "file":
+        op = replace(op, text=decode(rewritten(op.path, memory.workspace.read(op.path) or b"", op.text)))
     if op.op == "forget":
         if found is None:
             raise Refused(f"The proposal '{proposal.id}' names no entry.", "Forget it with 'pipimem forget'.")
@@ -30,6 +39,12 @@ def accept(memory: Opened, name: str) -> Applied:
     templates = memory.templates(memory.workspace.channel(proposal.channel)) if proposal.channel else {}
     answered = Op("remove", proposal.path, reason="accepted")
     return memory.apply(memory.planned(proposal.channel, [op, answered], templates, "person"))
+
+
+def _steps(memory: Opened, path: str) -> str | None:
+    """What a skill says now; None where `path` is no skill. No other file is written whole by a proposal."""
+    data = memory.workspace.read(path) if SKILL.fullmatch(path) else None
+    return None if data is None else Skill(path, data).text
 
 
 def _target(memory: Opened, proposal: Proposal) -> Hit | None:

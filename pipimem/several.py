@@ -60,5 +60,6 @@ def named(hits: Sequence[Hit], root: str) -> list[Hit]:
     """Hits of another workspace under paths that say which; an entry keeps its id, as that is unique anyway."""
     for hit in hits:
         old, hit.path = hit.path, os.path.join(root, hit.path)
+        hit.row = 0  # a number of another index
         hit.ref = hit.ref if hit.entry else hit.ref.replace(old, hit.path, 1)
     return list(hits)

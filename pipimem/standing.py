@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipimem import markdown
 from pipimem.errors import NotFound, Refused
+from pipimem.index import outline
 from pipimem.text import plural
 
 TYPE_CHECKING = False
@@ -39,7 +40,7 @@ class Standing:
 
 def read(data: bytes) -> Standing:
     """What a STANDING file pins: its list items."""
-    return Standing(markdown.parse(data).entries)
+    return Standing(outline.read(data).entries)
 
 
 def check_room(standing: Standing, text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipimem import maintaining, standing
+from pipimem import graph, maintaining, standing
 from pipimem.editing import skills
 from pipimem.git import GitOff
 from pipimem.meaning import Meaning
@@ -45,6 +45,7 @@ def status(memory: Opened) -> dict[str, Any]:
             "stale": memory.stale,
             "dictionary": memory.passages.dictionary() or None,
         },
+        "graph": graph.size(memory),
         "models": list(memory.workspace.config["update.models"]),
         "off": [
             *([] if memory.workspace.config["update.models"] else ["models: the updater works by rules"]),

@@ -43,7 +43,10 @@ def narrowed(
         kinds = _within(kinds, FAILURES)
     if category:
         kinds = _within(kinds, (category,))
-    return Scope(channels, shared=shared, layers=layers, kinds=kinds, min_confidence=scope.min_confidence)
+    return Scope(
+        channels, shared=shared, layers=layers, kinds=kinds, min_confidence=scope.min_confidence, types=scope.types,
+        domains=scope.domains, entities=scope.entities,
+    )  # fmt: skip
 
 
 def _within(had: Sequence[str], wanted: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pipimem.text import BLOCK
 
 OWN_BLOCK = re.compile(rf"<{BLOCK}\b[^>]*>.*?(?:</{BLOCK}>|\Z)", re.DOTALL)
+PRIVATE = re.compile(r"<(private|no-memory)\b[^>]*>.*?(?:</\1\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 ROLES = {"user": "user", "human": "user", "assistant": "assistant", "bot": "assistant", "ai": "assistant"}
 REFERENCE = re.compile(r"([a-z][a-z0-9_-]*):([^#\s]+)#(\S+)")
 
@@ -21,7 +22,8 @@ class Message:
 
     `time` is ISO 8601 with its zone, "" where the host gave none. `files` and `commands` are what a tool call named.
     `id` is the message's id as the host gives it (`L` and the line's number where it gives none); `at` is where the
-    record stands in its source: a byte offset in the (unpacked) file, a row number in a database, -1 if unknown.
+    record stands in its source: a byte offset in the (unpacked) file, a row number in a database, -1 if unknown; `end`
+    is the offset after the last line it is made of, -1 where it is not made of lines.
     """
 
     ref: str
@@ -33,6 +35,7 @@ class Message:
     commands: tuple[str, ...] = ()
     id: str = ""
     at: int = -1
+    end: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +106,8 @@ def content_text(content: object) -> str:
 def without_own_blocks(text: str) -> str:
     """`text` without blocks pipimem injected: memory is not learned again from its own recall."""
     return OWN_BLOCK.sub("", text).strip() if f"<{BLOCK}" in text else text
+
+
+def without_private(text: str) -> str:
+    """`text` without what a person marked as private: `<private>…</private>`, to the end where nothing closes it."""
+    return PRIVATE.sub("", text) if "<" in text else text

@@ -324,3 +324,25 @@ def test_the_steps_that_purge_git_do_so_and_pipimem_goes_on(make: Make, root: Pa
     assert git(root, "fsck", "--strict") == ""
     if way == "git filter-repo":
         assert memory.undo(kept.run).changes
+
+
+def test_a_forgotten_fact_is_in_no_past_conversation_and_the_next_import_does_not_bring_it_back(
+    make: Callable[..., Memory], tmp_path: Path
+) -> None:
+    memory = make(git=True)
+    memory.add_channel("dm:ines", kind="direct")
+    chat = tmp_path / "chat.jsonl"
+    said = ["记住：备用钥匙放在顾念那里的红色抽屉里。", "The gate closes at six."]
+    rows = [
+        {"role": "user", "content": text, "timestamp": f"2026-03-14T10:0{n}:00+08:00"} for n, text in enumerate(said)
+    ]
+    chat.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    memory.import_sessions("jsonl", str(chat), channel="dm:ines")
+    assert memory.session_search("红色抽屉", "dm:ines")
+    entry = memory.add("备用钥匙放在顾念那里的红色抽屉里", "dm:ines").plan.ops[0].id
+    done = memory.forget(entry)
+    assert "messages of past conversations: 1" in done.records
+    assert memory.session_search("红色抽屉", "dm:ines") == []
+    memory.import_sessions("jsonl", str(chat), channel="dm:ines", force=True)
+    assert memory.session_search("红色抽屉", "dm:ines") == []
+    assert memory.session_search("gate closes", "dm:ines")

@@ -46,7 +46,7 @@ def test_the_quick_reader_agrees_with_argparse_or_leaves_it_the_word(name: str, 
 def test_a_plain_call_is_read_without_argparse() -> None:
     assert read("search", ["-w", "ws", "部署", "窗口", "--channel", "ops", "--limit", "5", "--kind", "decision", "--kind", "fact"]) == {
         "workspace": ["ws"], "global": False, "json": False, "query": ["部署", "窗口"], "channel": "ops", "all": False, "target": "", "project": "", "category": "", "layer": [], "kind": ["decision", "fact"],
-        "min_confidence": 0.0, "limit": 5, "explain": False,
+        "type": [], "domain": [], "entity": [], "min_confidence": 0.0, "limit": 5, "explain": False,
     }  # fmt: skip
     assert read("recall", ["--", "-5 degrees"]) is not None
     assert read("search", ["x", "--channel", "a", "--all"]) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ import pytest
 
 from pipimem.memory import Memory
 from pipimem.queued import Queue
-from pipimem.rounds import Rounds
+from pipimem.rounds import LOOK, Rounds
 from tests.conftest import write
 from tests.test_lifecycle import SAID
 from tests.test_maintaining import NO_GIT, facts, spoken
@@ -81,7 +80,7 @@ def test_a_watch_with_maintain_indexes_works_off_the_queue_and_runs_what_is_due(
         assert done["run"]
         began = time.monotonic()
         code, errors = watcher.end()
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < LOOK / 2
     assert (code, errors, watcher.seen[-1]["event"]) == (0, "", "stopped")
     assert "日志保留九十天" in facts(two, "dm:乙")
 
@@ -94,15 +93,14 @@ class Never(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         self.asked.set()
-        self.over.wait(30)
+        self.over.wait(60)
 
     def log_message(self, format: str, *args: object) -> None:
         return
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_at_once_in_the_middle_of_a_model_call_and_loses_nothing(
-    two: Memory, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    two: Memory, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pydantic_ai")
     Never.asked.clear()
@@ -116,17 +114,16 @@ def test_it_stops_at_once_in_the_middle_of_a_model_call_and_loses_nothing(
     write(root, {"pipimem.toml": f'{NO_GIT}[update]\nmodels = ["compatible:slow/none"]\n'})
     try:
         with Watcher(root, "--maintain") as watcher:
-            assert Never.asked.wait(30)
+            assert Never.asked.wait(60)
             began = time.monotonic()
-            code, errors = watcher.end(number)
-            assert time.monotonic() - began < 4
+            code, errors = watcher.end()
+            assert time.monotonic() - began < 15  # the model's answer would take twice that
     finally:
         Never.over.set()
         server.shutdown()
         server.server_close()
         thread.join()
-    assert code == (0 if number == signal.SIGTERM else 130)
-    assert "Traceback" not in errors
+    assert (code, errors) == (0, "")
     write(root, {"pipimem.toml": NO_GIT})
     gone_round(str(root), 3)
     assert len(facts(two, "dm:a")) == 2

@@ -50,7 +50,7 @@ class Corpus:
             row = (number, heading, said, " ".join(words.pairs([*head_runs, *runs])))
             self.db.execute("INSERT INTO f(rowid, heading, body, pairs) VALUES(?,?,?,?)", row)
             length += len(said) + sum(map(len, runs))
-        sql = "INSERT INTO documents VALUES(1, 'MEMORY.md', '', 'memory', '', '', 0, '', ?, ?)"
+        sql = "INSERT INTO documents VALUES(1, 'MEMORY.md', '', 'memory', '', '', 0, '', ?, ?, '', '')"
         self.db.execute(sql, (len(texts), length))
 
     def ask(self, text: str) -> list[str]:

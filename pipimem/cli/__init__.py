@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 QUICK = ("recall", "search")
+LEAN = (*QUICK, "hook")
 
 
 class Command:
@@ -46,7 +47,7 @@ def _parts(name: str) -> tuple[Callable[[Parser], None], Callable[[Namespace], i
 def run() -> None:
     """The console script. What only asked leaves at once: taking the interpreter down costs a tenth of a recall."""
     code = main()
-    if not set(QUICK) & set(sys.argv[1:]) or os.environ.get("PIPIMEM_DEBUG"):
+    if not set(LEAN) & set(sys.argv[1:]) or os.environ.get("PIPIMEM_DEBUG"):
         sys.exit(code)
     try:
         for stream in (sys.stdout, sys.stderr):
@@ -60,9 +61,14 @@ def run() -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command. Exit codes: 0 done, 1 nothing found, 2 usage, 3 could not look, 4 refused, 5 model."""
     arguments = [_argument(a) for a in (sys.argv[1:] if argv is None else argv)]
-    if set(QUICK) & set(arguments):
+    if set(LEAN) & set(arguments):
         gc.disable()  # the process ends before there is garbage worth looking for
     _use_utf8()
+    code = _coded(arguments)
+    return 0 if _split(arguments)[1] == "hook" else code  # a hook never stops its host
+
+
+def _coded(arguments: list[str]) -> int:
     try:
         return _main(arguments)
     except Error as error:
@@ -218,6 +224,8 @@ COMMANDS = {
     "skill": Command("writing", "procedures: list, show, add, edit, remove"),
     "forget": Command("writing", "remove an entry and do not learn it again"),
     "adopt": Command("adopting", "take over the memory of another system; nothing there is changed"),
+    "import": Command("sessions", "take in a host's conversations, by pointer"),
+    "sessions": Command("sessions", "past conversations: list, search, timeline"),
     "turn": Command("updating", "record one finished turn for the next update"),
     "update": Command("updating", "turn a finished conversation into checked edits"),
     "compact": Command("updating", "work memory up before a compaction; what must be kept"),
@@ -230,6 +238,9 @@ COMMANDS = {
     "blame": Command("reviewing", "which commit, run and message an entry is from"),
     "diff": Command("reviewing", "what a run or commit changed"),
     "undo": Command("reviewing", "take back a run or commit"),
+    "graph": Command("graph", "what is linked to what: neighbors, path, status, export"),
+    "hook": Command("hosts", "answer one event of an agent host: JSON in, JSON out"),
+    "install": Command("hosts", "put hooks and the MCP server where a host looks for them; --remove"),
     "status": Command("keeping", "what is there, what is off, and why"),
     "doctor": Command("keeping", "try every leg for real; --fix mends what can be derived"),
     "check": Command("keeping", "what is wrong with the files, line by line; for CI and pre-commit"),
@@ -237,5 +248,6 @@ COMMANDS = {
     "export": Command("settings", "everything in one stream, as Markdown or JSON lines"),
     "migrate": Command("settings", "bring files to the current format; the diff first"),
     "watch": Command("updating", "keep the index fresh until stopped; events as JSON lines"),
+    "mcp": Command("serving", "serve agents over the Model Context Protocol"),
     "eval": Command("keeping", "retrieval quality on judged queries"),
 }

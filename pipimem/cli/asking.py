@@ -27,6 +27,9 @@ def _search_arguments(parser: Parser) -> None:
     parser.add_argument("--category", default="", metavar="C", help="failure, correction, insight, preference, …")
     parser.add_argument("--layer", action="append", default=[], choices=LAYERS, metavar="LAYER", help=", ".join(LAYERS))
     parser.add_argument("--kind", action="append", default=[], metavar="KIND", help="kind of entry, such as decision")
+    parser.add_argument("--type", action="append", default=[], metavar="T", help="observation, entity, domain-summary")
+    parser.add_argument("--domain", action="append", default=[], metavar="D", help="notes of that domain")
+    parser.add_argument("--entity", action="append", default=[], metavar="E", help="what is linked to that thing")
     parser.add_argument("--min-confidence", type=float, default=0.0, metavar="X", help="least confidence, 0 to 1")
     parser.add_argument("--limit", type=int, default=10, metavar="N", help="passages at most (10)")
     parser.add_argument("--explain", action="store_true", help="with the value of every signal")
@@ -41,7 +44,8 @@ def _search(options: Namespace) -> int:
         hits = memory.search(
             query, options.channel, all_channels=options.channel is None, target=options.target,
             project=options.project, category=options.category, layers=options.layer, kinds=options.kind,
-            min_confidence=options.min_confidence, limit=most if options.json else most + SPARE, also=others,
+            min_confidence=options.min_confidence, types=options.type, domains=options.domain,
+            entities=options.entity, limit=most if options.json else most + SPARE, also=others,
         )  # fmt: skip
         close_all(others)
         groups = _grouped(hits)[:most]

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 def print_json(value: object) -> None:
     """One JSON document on standard output."""
+    print(json_text(value))
+
+
+def json_text(value: object) -> str:
+    """A value as one JSON document that can always be printed."""
     import json
 
     # A lone surrogate (an odd byte of a file name) must not stop the answer: escapes are valid JSON.
@@ -28,7 +33,7 @@ def print_json(value: object) -> None:
         text.encode("utf-8")
     except UnicodeEncodeError:
         text = json.dumps(value)
-    print(text)
+    return text
 
 
 def opened(options: Namespace, otherwise: str | None = None) -> Memory:

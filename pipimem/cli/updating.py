@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 
-from pipimem.cli.common import dry_run_argument, opened, print_json, report, say_notes, silence
+from pipimem.cli.common import dry_run_argument, json_text, opened, print_json, report, say_notes, silence
 from pipimem.errors import ModelFailed, Usage
 
 TYPE_CHECKING = False
@@ -22,9 +22,12 @@ JOBS = ("all", "refresh", "extract", *TIDY)
 
 def _update_arguments(parser: Parser) -> None:
     parser.add_argument("--channel", required=True, metavar="ID", help="the channel the conversation belongs to")
-    parser.add_argument(
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
         "--transcript", metavar="FILE", help="a session of a known host, or JSON lines (else the recorded turns)"
     )
+    where.add_argument("--source", metavar="REF", help="a conversation that was imported, such as claude:SESSION")
+    parser.add_argument("--again", action="store_true", help="make the note on the conversation anew")
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--offline", action="store_true", help="rules only, no model")
     which.add_argument("--model", metavar="NAME", help="ask this one, such as ollama:qwen3 (else update.models)")
@@ -39,8 +42,13 @@ def _update(options: Namespace) -> int:
 
     with opened(options) as memory:
         memory.workspace.channel(options.channel)
-        window = None if options.transcript else memory.recorded(options.channel)
-        transcript = load(options.transcript, options.session) if window is None else window.transcript
+        window = None if options.transcript or options.source else memory.recorded(options.channel)
+        if window is not None:
+            transcript = window.transcript
+        elif options.source:
+            transcript = memory.source(options.source, options.channel)
+        else:
+            transcript = load(options.transcript, options.session)
         unread = {reason: n for reason, n in transcript.skipped.items() if reason in BROKEN}
         if unread:
             listed = ", ".join(f"{n} {reason}" for reason, n in unread.items())
@@ -50,7 +58,7 @@ def _update(options: Namespace) -> int:
         if options.job in TIDY:
             plan = memory.tidy(options.channel, options.job, models=models)
         else:
-            plan = memory.propose(options.channel, transcript, jobs, models=models)
+            plan = memory.propose(options.channel, transcript, jobs, models=models, again=options.again)
         if options.model and "offline" in plan.origin.split(", ") and plan.fell:
             why = plan.fell[0].rstrip(".")
             raise ModelFailed(f"The model '{options.model}' gave no usable reply: {why}.", "Nothing was changed.")
@@ -58,7 +66,10 @@ def _update(options: Namespace) -> int:
             print(f"pipimem: {render.scrubbed(line)}", file=sys.stderr)
         if options.dry_run:
             return report(options, memory, plan, memory.preview(plan), None)
-        applied = memory.apply(plan)
+        if options.job in TIDY or window is not None:
+            applied = memory.apply(plan)
+        else:
+            applied = memory.learn(options.channel, transcript, plan, options.transcript or "")
         if window is not None and options.job == "all":
             memory.learned(options.channel, window)
         return report(options, memory, applied.plan, applied.changes, applied)
@@ -84,6 +95,8 @@ def _boundary(options: Namespace, verb: str) -> int:
     with opened(options) as memory:
         memory.workspace.channel(options.channel)
         transcript = load(options.transcript) if options.transcript else None
+        if transcript is not None:
+            memory.take_in(options.channel, transcript, options.transcript)
         steps, kept = getattr(memory, verb)(options.channel, transcript)
         say_notes(memory)
     if options.json:
@@ -185,8 +198,8 @@ def _print_event(event: dict[str, Any]) -> None:
     with PRINTING:  # a watch and the rounds beside it
         if event["event"] == "stopped" and not _output_is(select.POLLOUT):
             silence()  # a full pipe that nobody reads must not keep us from ending
-        print_json(event)
         if sys.stdout is not None:
+            sys.stdout.write(json_text(event) + "\n")  # in one piece: a signal may end us between two
             sys.stdout.flush()
 
 

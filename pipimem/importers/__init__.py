@@ -14,13 +14,24 @@ from pipimem.importers.reading import head
 from pipimem.text import nearest, plural, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from pipimem.transcript import Session, Transcript
+    from pipimem.importers.reading import Part
+    from pipimem.transcript import Message, Session, Transcript
 
 GROUP = "pipimem.importers"
+PART_LIMIT = 4 * 1024 * 1024  # bytes of lines that are read again for one message; beyond, the whole file is
 BROKEN = ("not JSON", "half a line", "too long", "not a record", "not a message", "damaged compression")
 LISTED = 10
+
+
+class Pointer:
+    """Where a message stands in its source: id and role, and the bytes `at` to `end` of the lines it is made of."""
+
+    __slots__ = ("at", "end", "id", "role")
+
+    def __init__(self, identity: str, role: str, at: int, end: int) -> None:
+        self.id, self.role, self.at, self.end = identity, role, at, end
 
 
 class Importer(Protocol):
@@ -38,10 +49,11 @@ class Importer(Protocol):
     def sessions(self, path: str) -> list[Session]:
         """The conversations in a file, in its order, without reading it whole where that can be avoided."""
 
-    def read(self, path: str, session: str = "") -> Transcript:
-        """One conversation of the file: its only one, or the one named.
+    def read(self, path: str, session: str = "", part: Part | None = None) -> Transcript:
+        """One conversation of the file: its only one, or the one named; with a `part` what those lines alone give.
 
-        Raises `NotFound` for a session it does not hold, `Usage` where several could be meant, `Unreadable`.
+        Where a conversation is not kept in lines of its own, a part is not looked at. Raises `NotFound` for a session
+        it does not hold, `Usage` where several could be meant, `Unreadable`.
         """
 
 
@@ -143,6 +155,45 @@ def missing(path: str, session: str) -> NotFound:
     """That the file does not hold the session."""
     name = path.rpartition("/")[2]
     return NotFound(f"The file '{name}' holds no session '{printable(session)}'.", "Name one it holds.")
+
+
+def opened(
+    importer: Importer, path: str, session: str, pointers: Sequence[Pointer],
+    same: Callable[[Pointer, Message], bool] = lambda pointer, message: True,
+) -> dict[Pointer, Message]:  # fmt: skip
+    """The messages that the pointers lead to and that are the `same` as what was there before; others are left out.
+
+    Each is read from the lines it is made of; where these alone do not give it (it rests on lines before them, or the
+    file was rewritten), the file is read whole, once. Raises `Unreadable` for a file that cannot be read.
+    """
+    found: dict[Pointer, Message] = {}
+    for pointer in pointers:
+        message = _part(importer, path, session, pointer)
+        if message is not None and same(pointer, message):
+            found[pointer] = message
+    left = [pointer for pointer in pointers if pointer not in found]
+    if left:
+        try:
+            named = {(m.id, m.role): m for m in importer.read(path, session).messages}
+        except (NotFound, Usage):
+            named = {}
+        there = {p: named[p.id, p.role] for p in left if (p.id, p.role) in named}
+        found.update((p, m) for p, m in there.items() if same(p, m))
+    return found
+
+
+def _part(importer: Importer, path: str, session: str, pointer: Pointer) -> Message | None:
+    """What the lines alone give that a pointer names; none where there are no such lines, or too many."""
+    from pipimem.importers.reading import Part
+
+    if not (0 <= pointer.at < pointer.end <= pointer.at + PART_LIMIT) or path.endswith(".zst"):
+        return None
+    line = int(pointer.id[1:]) if _by_line(pointer.id) else 1
+    try:
+        messages = importer.read(path, session, Part(pointer.at, pointer.end, line)).messages
+    except (NotFound, Usage):
+        return None
+    return next((m for m in messages if m.at == pointer.at and m.role == pointer.role), None)
 
 
 def _by_line(identity: str) -> bool:

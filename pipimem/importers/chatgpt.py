@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipimem.importers import chosen, missing
 from pipimem.importers.draft import Draft, clean, count, moment, record, text_of, whole
-from pipimem.importers.reading import BOM, CHUNK, opened, walk
+from pipimem.importers.reading import BOM, CHUNK, Part, opened, walk
 from pipimem.transcript import ROLES, Session, Transcript
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def sessions(path: str) -> list[Session]:
     return [_listed(found) for _, found, _ in _conversations(path, {})]
 
 
-def read(path: str, session: str = "") -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
     """What was said in one conversation, on the way to its current node."""
     wanted = session or chosen(path, sessions(path), session).id
     skipped: dict[str, int] = {}

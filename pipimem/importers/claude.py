@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipimem.importers import missing
 from pipimem.importers.draft import Draft, called, clean, moment, record, span, text_of
-from pipimem.importers.reading import Lines, ends, walk
+from pipimem.importers.reading import Lines, Part, ends, walk
 from pipimem.text import scrub
 from pipimem.transcript import Session, Transcript, content_text
 
@@ -79,21 +79,21 @@ def sessions(path: str) -> list[Session]:
     ]  # fmt: skip
 
 
-def read(path: str, session: str = "") -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
     """What the user typed and the assistant said, in order; a record seen twice (resume, replay) is taken once.
 
     A sub-agent's messages are read only where its session (`agent-…`, or its file's name) is named.
     """
     agent = session.removeprefix("agent-") if session.startswith("agent-") or _agent_file(path) else ""
     reader = _Reader(Draft("claude", _stem(path)), agent, _agent_file(path))
-    source = Lines(path, reader.draft.skipped)
+    source = reader.draft.lines = Lines(path, reader.draft.skipped, part=part)
     for number, at, row in source:
         reader.take(number, at, row)
     reader.finish()
     draft = reader.draft
     draft.session, draft.parent, draft.kind = _identity(path, reader.named, agent)
     draft.parent = draft.parent or (reader.named if reader.named != draft.session else "")
-    if session and session != draft.session:
+    if session and session != draft.session and part is None:
         raise missing(path, session)
     return draft.done(source.digest)
 
@@ -250,6 +250,7 @@ class _Reader:
             else:
                 self.draft.skip(str(kind))
         said.text = "\n".join(t for t in (said.text, clean("\n".join(t for t in texts if t))) if t)
+        self.draft.grew(said)
 
     def finish(self) -> None:
         """Leaves out what a branch that was gone back on holds, and counts the tools of the rest."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipimem.importers import missing
 from pipimem.importers.draft import Draft, Said, called, clean, command, moment, patched, record, span, text_of, within
-from pipimem.importers.reading import Lines, ends, walk, zstd
+from pipimem.importers.reading import Lines, Part, ends, walk, zstd
 from pipimem.text import one_line, scrub
 from pipimem.transcript import Session, Transcript
 
@@ -96,17 +96,17 @@ def sessions(path: str) -> list[Session]:
     return [Session("codex", draft.session, title, draft.cwd, first, last, draft.parent, draft.kind, facts=draft.facts)]
 
 
-def read(path: str, session: str = "") -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
     """What the user typed and the agent said; the thread of a sub-agent only where its session is named."""
     reader = _Reader(Draft("codex", _name(path)), session)
-    source = Lines(path, reader.draft.skipped, peek=reader.peek)
+    source = reader.draft.lines = Lines(path, reader.draft.skipped, peek=reader.peek, part=part)
     for number, at, row in source:
         reader.take(number, at, row)
     draft = reader.draft
-    if session and session != draft.session:
+    if session and session != draft.session and part is None:
         raise missing(path, session)
     reader.finish()
-    draft.title = draft.title or _thread_name(path, draft.session)
+    draft.title = draft.title or ("" if part else _thread_name(path, draft.session))
     return draft.done(source.digest)
 
 
@@ -289,6 +289,7 @@ class _Reader:
             told.families.add(family)
             if len(text) < len(told.said.text):
                 told.said.text = text  # the event has the prompt alone, the item what was put around it
+                self.draft.grew(told.said)
             self.draft.skip("told twice")
             return
         identity, time, at = place

@@ -13,10 +13,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pipimem.text import printable, scrub
-from pipimem.transcript import Message, Transcript, reference, without_own_blocks
+from pipimem.transcript import Message, Transcript, reference, without_own_blocks, without_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from pipimem.importers.reading import Lines
 
 FILE_KEYS = ("file_path", "path", "notebook_path", "filename")
 COMMAND_KEYS = ("command", "cmd")
@@ -38,10 +40,11 @@ def count(skipped: dict[str, int], reason: str) -> None:
 class Said:
     """A message that may still grow."""
 
-    __slots__ = ("at", "commands", "files", "identity", "name", "role", "text", "time")
+    __slots__ = ("at", "commands", "end", "files", "identity", "name", "role", "text", "time")
 
     def __init__(self, identity: str, role: str, text: str, time: str, at: int) -> None:
         self.identity, self.role, self.text, self.time, self.at, self.name = identity, role, text, time, at, ""
+        self.end = -1
         self.files: list[str] = []
         self.commands: list[str] = []
 
@@ -61,6 +64,11 @@ class Draft:
         self.facts: dict[str, str] = {}
         self.skipped: dict[str, int] = {} if skipped is None else skipped
         self.said: dict[str, Said] = {}
+        self.lines: Lines | None = None
+
+    def grew(self, said: Said) -> None:
+        """The line read last is the last one so far that the message is made of."""
+        said.end = self.lines.at if self.lines is not None else -1
 
     def skip(self, reason: str) -> None:
         """Counts one thing left out."""
@@ -84,8 +92,9 @@ class Draft:
         while unique in self.said:
             number += 1
             unique = f"{identity}~{number}"
-        self.said[unique] = Said(unique, role, text, moment(time), at)
-        return self.said[unique]
+        said = self.said[unique] = Said(unique, role, text, moment(time), at)
+        self.grew(said)
+        return said
 
     def called(self, said: Said, calls: object) -> None:
         """Counts tool calls in the form of chat APIs; what they name belongs to the message."""
@@ -107,12 +116,12 @@ class Draft:
     def _message(self, s: Said) -> Message:
         ref = reference(self.engine, safe(scrub(self.session)), safe(s.identity))
         files, commands = tuple(dict.fromkeys(s.files)), tuple(dict.fromkeys(s.commands))
-        return Message(ref, s.role, s.text, s.name, s.time, files, commands, s.identity, s.at)
+        return Message(ref, s.role, s.text, s.name, s.time, files, commands, s.identity, s.at, s.end)
 
 
 def clean(text: str) -> str:
-    """Text as it may be kept: valid UTF-8, without pipimem's own blocks and outer space."""
-    return without_own_blocks(scrub(text)).strip()
+    """Text as it may be kept: valid UTF-8, without pipimem's own blocks, private spans and outer space."""
+    return without_private(without_own_blocks(scrub(text))).strip()
 
 
 def safe(part: str) -> str:

@@ -15,7 +15,7 @@ from pipimem.importers import chosen
 from pipimem.importers.database import MAGIC, columns, database, rows, tables
 from pipimem.importers.draft import Draft, clean, count, moment, parse, record, text_of
 from pipimem.importers.pi import unwrapped
-from pipimem.importers.reading import BOM, Lines, head, walk
+from pipimem.importers.reading import BOM, Lines, Part, head, walk
 from pipimem.transcript import Session, Transcript, content_text
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def sessions(path: str) -> list[Session]:
         return [_listed(row, store.opening(row)) for row in store.sessions()]
 
 
-def read(path: str, session: str = "") -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
     """What was said in one session, in the order of the message ids."""
     skipped: dict[str, int] = {}
     with _store(path, skipped) as store:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipimem.importers import missing
 from pipimem.importers.draft import Draft, moment, span
-from pipimem.importers.reading import BOM, Lines, ends, walk
+from pipimem.importers.reading import BOM, Lines, Part, ends, walk
 from pipimem.text import scrub
 from pipimem.transcript import ROLES, Session, Transcript, content_text
 
@@ -40,12 +40,12 @@ def sessions(path: str) -> list[Session]:
     return [Session("jsonl", _name(path), first=first, last=last)]
 
 
-def read(path: str, session: str = "") -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
     """The messages of users and assistants; other roles are counted as skipped."""
     if session not in ("", _name(path)):
         raise missing(path, session)
     draft = Draft("jsonl", _name(path))
-    source = Lines(path, draft.skipped)
+    source = draft.lines = Lines(path, draft.skipped, part=part)
     for number, at, row in source:
         if not isinstance(row, dict):
             draft.skip("not a message")

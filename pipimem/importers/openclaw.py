@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pipimem.importers import chosen, pi
 from pipimem.importers.database import MAGIC, columns, database, rows, tables
 from pipimem.importers.draft import Draft, count, moment, parse, record, text_of
-from pipimem.importers.reading import BOM, head, parsed, unpack, walk
+from pipimem.importers.reading import BOM, Part, head, parsed, unpack, walk
 from pipimem.transcript import Session, Transcript
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def sessions(path: str) -> list[Session]:
         return _sessions(connection, path)
 
 
-def read(path: str, session: str = "") -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
     """What was said in one session, on the way to its newest entry."""
     if not head(path).startswith(MAGIC):
         about = _file_session(path)
@@ -82,7 +82,7 @@ def read(path: str, session: str = "") -> Transcript:
         if about.kind and session != about.id:
             draft.skip(about.kind)
             return draft.done()
-        return pi.read_file(draft, path, session, typed)
+        return pi.read_file(draft, path, session, typed, part)
     with database(path) as connection:
         return _transcript(connection, chosen(path, _sessions(connection, path), session))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipimem.importers import missing
 from pipimem.importers.draft import Draft, called, clean, command, moment, record, span, text_of, within
-from pipimem.importers.reading import BOM, Lines, ends, walk
+from pipimem.importers.reading import BOM, Lines, Part, ends, walk
 from pipimem.transcript import Session, Transcript, content_text
 
 if TYPE_CHECKING:
@@ -50,16 +50,18 @@ def sessions(path: str) -> list[Session]:
     return [listed("pi", path)]
 
 
-def read(path: str, session: str = "") -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
     """What was said on the way to the newest leaf."""
-    return read_file(Draft("pi", stem(path)), path, session)
+    return read_file(Draft("pi", stem(path)), path, session, part=part)
 
 
-def read_file(draft: Draft, path: str, session: str, typed: Typed | None = None) -> Transcript:
+def read_file(
+    draft: Draft, path: str, session: str, typed: Typed | None = None, part: Part | None = None
+) -> Transcript:
     """The entries of a file of lines, for every host that writes them."""
-    source = Lines(path, draft.skipped)
+    source = draft.lines = Lines(path, draft.skipped, part=part)
     converse(draft, source, typed or plain)
-    if session and session != draft.session:
+    if session and session != draft.session and part is None:
         raise missing(path, session)
     return draft.done(source.digest)
 
@@ -96,6 +98,7 @@ def converse(draft: Draft, rows: Iterable[tuple[int, int, object]], typed: Typed
             continue
         parent = row.get("parentId", last) if row.get("id") else last
         nodes[identity] = _Node(identity, text_of(parent), last, at, row, typed)
+        nodes[identity].end = draft.lines.at if draft.lines is not None else -1
         last = identity
         target = text_of(row.get("targetId")) if kind == "leaf" else ""
         leaf = target if target in nodes else identity
@@ -123,11 +126,11 @@ def _path(draft: Draft, nodes: Mapping[str, _Node], leaf: str) -> set[str]:
 class _Node:
     """An entry, reduced to what may be said of it."""
 
-    __slots__ = ("at", "before", "calls", "commands", "failed", "files", "identity", "mirror", "name", "parent",
-                 "reason", "role", "skips", "talk", "text", "time")  # fmt: skip
+    __slots__ = ("at", "before", "calls", "commands", "end", "failed", "files", "identity", "mirror", "name",
+                 "parent", "reason", "role", "skips", "talk", "text", "time")  # fmt: skip
 
     def __init__(self, identity: str, parent: str, before: str, at: int, row: dict[str, Any], typed: Typed) -> None:
-        self.identity, self.parent, self.before, self.at = identity, parent, before, at
+        self.identity, self.parent, self.before, self.at, self.end = identity, parent, before, at, -1
         self.role = self.text = self.name = self.reason = ""
         self.calls, self.failed, self.talk, self.mirror = 0, False, False, False
         self.files: list[str] = []
@@ -182,7 +185,7 @@ class _Node:
             draft.skip(self.reason)
         elif self.text or self.files or self.commands:
             said = draft.hold(self.role, clean(self.text), self.identity, self.time, self.at)
-            said.name = self.name
+            said.name, said.end = self.name, self.end
             said.named([within(draft.cwd, f) for f in self.files], self.commands)
         else:
             draft.skip("no text")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipimem.importers import missing, pi
 from pipimem.importers.draft import Draft, clean, span, text_of, zoned
-from pipimem.importers.reading import BOM, Lines, ends, walk
+from pipimem.importers.reading import BOM, Lines, Part, ends, walk
 from pipimem.text import scrub
 from pipimem.transcript import Session, Transcript
 
@@ -52,17 +52,17 @@ def sessions(path: str) -> list[Session]:
     return [Session("pipiclaw", _channel(path), first=first, last=last, facts={"chat": _channel(path)})]
 
 
-def read(path: str, session: str = "") -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
     """What people and the bot said, a line told twice taken once."""
     if os.path.basename(path) == "context.jsonl":
         draft = Draft("pipiclaw", _channel(path))
         draft.facts["chat"] = _channel(path)
-        return pi.read_file(draft, path, session)
+        return pi.read_file(draft, path, session, part=part)
     if session not in ("", _channel(path)):
         raise missing(path, session)
     draft = Draft("pipiclaw", _channel(path))
     draft.facts["chat"] = _channel(path)
-    source = Lines(path, draft.skipped)
+    source = draft.lines = Lines(path, draft.skipped, part=part)
     seen = set[tuple[str, str, str]]()
     for number, at, row in source:
         if not isinstance(row, dict) or not isinstance(row.get("text"), str):

@@ -34,21 +34,37 @@ OVERLAP = max(map(len, IMAGE))
 DEPTH = 12
 
 
+class Part:
+    """A stretch of whole lines: the bytes from `start` to `end`, and the number of its first line."""
+
+    __slots__ = ("end", "line", "start")
+
+    def __init__(self, start: int = 0, end: int = SIZE_LIMIT, line: int = 1) -> None:
+        self.start, self.end, self.line = start, end, line
+
+
 class Lines:
     """The JSON lines of a file: number, byte offset and value of each; bad, cut and over-long ones are counted.
 
     `peek` sees the first megabyte of a line and may take it (true) before it is parsed. After a full pass `digest`
-    is that of all bytes. Base64 in a line over a megabyte is left out of it while it is read.
+    is that of all bytes. Base64 in a line over a megabyte is left out of it while it is read. With a `part` only its
+    lines are read. `at` is where the line given last ends.
     """
 
     def __init__(
         self, path: str, skipped: dict[str, int], *, peek: Callable[[bytes], bool] | None = None,
-        limit: int = LINE_LIMIT,
+        limit: int = LINE_LIMIT, part: Part | None = None,
     ) -> None:  # fmt: skip
         self.path, self.skipped, self.limit = path, skipped, limit
+        self.part = part or Part()
         self._peek = peek
         self._hash = blake2b(digest_size=16)
         self._at = 0
+
+    @property
+    def at(self) -> int:
+        """Where the line given last ends, in bytes of the (unpacked) file."""
+        return self._at
 
     @property
     def digest(self) -> str:
@@ -56,9 +72,12 @@ class Lines:
         return self._hash.hexdigest()
 
     def __iter__(self) -> Iterator[tuple[int, int, Any]]:
-        number = self._at = 0
+        self._at = self.part.start
+        number = self.part.line - 1
         with opened(self.path) as file:
-            while raw := self._line(file):
+            if self._at:
+                file.seek(self._at)
+            while self._at < self.part.end and (raw := self._line(file)):
                 number += 1
                 start = self._at - len(raw)
                 whole = raw.endswith(b"\n") or len(raw) < CHUNK

@@ -147,6 +147,27 @@ class Index:
         except Refused:
             return self._plainly(plainly, scope, "")
 
+    def graph(self, scope: Scope, ask: Callable[[sqlite3.Connection], T]) -> T:
+        """What `ask` (of `index.graph`) finds. Raises `Unreadable` without an index: files alone are no graph."""
+
+        def plainly(files: Files) -> T:
+            raise Unreadable("The graph needs the index, which is not to be had now.", "Run 'pipimem doctor'.")
+
+        return self._ask(scope, lambda db: (ask(db), []), plainly)
+
+    def weigh(self, hits: Sequence[Hit], text: str, scope: Scope) -> None:
+        """Sets the `graph` signal of hits of this index that are linked to a thing `text` names; looks at no file."""
+        if self._db is None:
+            return
+        try:
+            if not self._db.execute("SELECT 1 FROM edges LIMIT 1").fetchone():
+                return
+            from pipimem.index.linked import weigh
+
+            weigh(self._db, hits, text, scope.channels)
+        except sqlite3.Error:
+            return  # damage is the next ask's to heal: without the signal the order is as good as it was
+
     def facts(self) -> Facts:
         """How many entries there are of each kind, and what is wrong with which document."""
 
@@ -167,6 +188,24 @@ class Index:
             return self._ask(Scope(), ask, plainly)
         except Refused as refused:
             return self._plainly(plainly, Scope(), refused.message.rstrip("."))
+
+    def kinds(self, scope: Scope) -> dict[str, int]:
+        """How many entries of each kind there are in scope, most first."""
+
+        def ask(db: sqlite3.Connection) -> tuple[dict[str, int], list[str]]:
+            where, values = scope.documents()
+            counts = db.execute(
+                f"SELECT p.kind, count(*) FROM passages p JOIN documents d ON d.id = p.id >> {schema.PASSAGE_BITS}"
+                f" WHERE p.entry AND {where} GROUP BY p.kind ORDER BY 2 DESC, 1",
+                values,
+            )
+            return dict(counts.fetchall()), []
+
+        def plainly(files: Files) -> dict[str, int]:
+            kinds = [hit.kind for hit in files.entries() if scope.covers(hit.channel, hit.layer)]
+            return {kind: kinds.count(kind) for kind in kinds}
+
+        return self._ask(scope, ask, plainly)
 
     def _ask(
         self, scope: Scope, ask: Callable[[sqlite3.Connection], tuple[T, list[str]]], plainly: Callable[[Files], T], *,

@@ -1,6 +1,6 @@
 """A plain Markdown file → what `markdown.parse` makes of it, line by line and ten times as fast; anything else → None.
 
-Plain is what pipimem writes and most notes are: headings, paragraphs, `- ` items and one-line comments, nothing
+Plain is what pipimem writes and most notes are: headings, paragraphs, `- ` items and comments, nothing
 nested. Whatever might be more is left to the parser, and tests hold both to the same result.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from pipimem.markdown import Block, Entry, Parsed, Section
+from pipimem.markdown import Block, Entry, Parsed, Section, parse
 from pipimem.text import decode
 
 TYPE_CHECKING = False
@@ -22,7 +22,11 @@ _TEXT = re.compile(
     rb"|(?!\d{1,9}[.)](?:[ \t\n]|\Z))\d|\[(?!.*\]:)"
 )
 _HEADING = re.compile(rb"(#{1,6})[ \t]+([^\n]*[^#\s])[ \t]*\n?\Z")
-_COMMENT = re.compile(rb"<!--[^\n]*-->")
+
+
+def read(data: bytes) -> Parsed:
+    """`markdown.parse(data)`, without the parser where that can be."""
+    return outline(data) or parse(data)
 
 
 def outline(data: bytes) -> Parsed | None:
@@ -42,11 +46,12 @@ def outline(data: bytes) -> Parsed | None:
 class _Reading:
     """One file being read, line by line: what is open, and what was found."""
 
-    __slots__ = ("before", "end", "heads", "is_list", "is_open", "lines", "parsed")
+    __slots__ = ("before", "end", "heads", "is_list", "is_open", "lines", "parsed", "rest")
 
     def __init__(self, parsed: Parsed, lines: Sequence[bytes], before: int) -> None:
         self.parsed = parsed
         self.lines = lines
+        self.rest = enumerate(lines)
         self.before = before
         self.heads: list[tuple[int, int, str]] = []
         self.is_open = False  # a paragraph, or the text of an item, that the next line may go on with
@@ -58,7 +63,7 @@ class _Reading:
     def all(self) -> bool:
         """Reads everything; false when a line is not plain."""
         text = _TEXT.match
-        for number, line in enumerate(self.lines):
+        for number, line in self.rest:
             if text(line):
                 if self.is_open:
                     self._goes_on(number)
@@ -80,11 +85,21 @@ class _Reading:
         elif heading := _HEADING.match(line):
             self.heads.append((number, len(heading[1]), decode(heading[2]).strip()))
             self.is_open = self.is_list = False
-        elif _COMMENT.match(line):
-            self._begin("html_block", "", number)
-            self.is_open = self.is_list = False
+        elif line.startswith(b"<!--"):
+            return self._comment(number, line)
         else:
             return line.strip(b"# \t\n") == b"" and self._bare(number, line)
+        return True
+
+    def _comment(self, number: int, line: bytes) -> bool:
+        """A comment up to the line that ends it; one that is never ended is no plain file's."""
+        self._begin("html_block", "", number)
+        self.is_open = self.is_list = False
+        while b"-->" not in line:
+            number, line = next(self.rest, (number, b""))
+            if not line:
+                return False
+        self.parsed.blocks[-1].end = self._end_of(number)
         return True
 
     def _bare(self, number: int, line: bytes) -> bool:

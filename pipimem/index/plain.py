@@ -6,9 +6,11 @@ pairs that match, unstemmed. Every ask reads every file in scope: correct, not q
 
 from __future__ import annotations
 
+from pipimem import front, knowledge, markdown
 from pipimem.errors import Unreadable
-from pipimem.index import words
+from pipimem.index import links, notes, words
 from pipimem.index.fresh import BINARY
+from pipimem.index.outline import outline
 from pipimem.index.search import OUTDATED, Hit, Scope, passage_text, without_words
 from pipimem.index.sync import passages
 
@@ -58,13 +60,13 @@ class Files:
             within = scope.covers(document.channel, document.layer)
             if not within and not Scope(scope.channels, shared=scope.shared).covers(document.channel, document.layer):
                 continue
-            for hit, supersedes, conflicts, heading in self._passages(document):
+            for hit, supersedes, conflicts, heading, wanted in self._passages(document, scope):
                 superseding.add(supersedes)
                 ends[hit.ref] = hit.until
                 if conflicts and conflicts != hit.ref:
                     rivals.setdefault(conflicts, []).append((hit.ref, hit.until))
                     hit.rivals = [(conflicts, "")]
-                if within and _is_wanted(hit, scope):
+                if within and wanted and _is_wanted(hit, scope):
                     found.append((hit, heading))
         for hit, _ in found:
             hit.superseded = hit.ref in superseding
@@ -72,7 +74,10 @@ class Files:
             hit.rivals = named + (rivals.get(hit.ref, []) if hit.entry else [])
         return found
 
-    def _passages(self, document: Document) -> Iterator[tuple[Hit, str, str, str]]:
+    def _passages(self, document: Document, scope: Scope) -> Iterator[tuple[Hit, str, str, str, bool]]:
+        """Every passage with what it supersedes and contradicts, its headings, and whether the filters on notes let it
+        through.
+        """
         try:
             data = self.workspace.read(document.path) or b""
         except Unreadable as error:
@@ -81,11 +86,16 @@ class Files:
         if b"\0" in data:
             self.skipped.append((document.path, BINARY))
             return
-        for columns, heading, _ in passages(document, data, self.workspace):
+        known = knowledge.read(front.read_front(data)[0])
+        parsed = outline(data) or markdown.parse(data)
+        found = list(passages(document, data, self.workspace, parsed, known))
+        said = links.read(document, parsed, known, found) if scope.of_notes else None
+        for number, (columns, heading, _) in enumerate(found):
             *shown, supersedes, conflicts, _, verdict = columns
             hit = Hit((document.path, document.channel, document.layer, *shown, verdict, False))
             hit.text = passage_text(data[hit.start : hit.end], entry=bool(hit.entry))
-            yield hit, supersedes, conflicts, " ".join(heading)
+            wanted = said is None or notes.matches(scope, known, said, number)
+            yield hit, supersedes, conflicts, " ".join(heading), wanted
 
 
 def uncut(runs: Sequence[str]) -> list[list[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from pipimem.errors import Refused
+from pipimem.text import digest, encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +29,20 @@ so many bits, its number (a file of 50 MB has fewer). So a channel is one range 
 TITLE = "|"
 """What parts a heading's own words from those of the headings above it; no word holds it."""
 
+KINDS = (
+    "failure", "error", "fix", "decision", "preference", "correction", "user", "project", "repo", "file", "directory",
+    "command", "tool", "package", "framework", "skill", "session", "entity", "note", "tag",
+)  # fmt: skip
+"""What a node of the graph can be (design §4), the telling before the vague: a thing that is called a tool here and an
+entity there is a tool. In the tables a kind is its place in this list."""
+
 TABLES = """
+-- 1: the version of what counts as a link (links.py)
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents(
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, channel TEXT NOT NULL, layer TEXT NOT NULL,
   stamp TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, note TEXT NOT NULL,
-  passages INTEGER NOT NULL, length INTEGER NOT NULL);
+  passages INTEGER NOT NULL, length INTEGER NOT NULL, type TEXT NOT NULL, domains TEXT NOT NULL);
 CREATE INDEX documents_channel ON documents(channel);
 CREATE INDEX documents_archive ON documents(layer) WHERE layer = 'archive';
 CREATE TABLE heads(id INTEGER PRIMARY KEY, trail TEXT NOT NULL, words TEXT NOT NULL, runs TEXT NOT NULL);
@@ -48,13 +57,33 @@ CREATE TABLE texts(
 CREATE INDEX passages_ref ON passages(ref) WHERE ref <> '';
 CREATE INDEX passages_supersedes ON passages(supersedes) WHERE supersedes <> '';
 CREATE INDEX passages_conflicts ON passages(conflicts) WHERE conflicts <> '';
+CREATE TABLE names(
+  id INTEGER PRIMARY KEY, name INTEGER NOT NULL, node INTEGER NOT NULL, rank INTEGER NOT NULL, kind INTEGER NOT NULL,
+  spelled TEXT NOT NULL);
+CREATE INDEX names_name ON names(name, rank);
+CREATE INDEX names_node ON names(node, rank, kind, spelled);
+CREATE TABLE edges(
+  id INTEGER PRIMARY KEY, src INTEGER NOT NULL, dst INTEGER NOT NULL, named INTEGER NOT NULL, relation TEXT NOT NULL,
+  layer TEXT NOT NULL, weight REAL NOT NULL, kind INTEGER NOT NULL, spelled TEXT NOT NULL, passage INTEGER NOT NULL,
+  line INTEGER NOT NULL);
+CREATE INDEX edges_src ON edges(src, dst);
+CREATE INDEX edges_dst ON edges(dst, kind, spelled, src);
+CREATE INDEX edges_named ON edges(named) WHERE named <> 0;
 CREATE VIRTUAL TABLE f USING fts5(
   heading, body, pairs, content='', tokenize='unicode61 remove_diacritics 2');
 CREATE VIRTUAL TABLE v USING fts5vocab(f, 'col');
 """
-TABLE_NAMES = ("v", "f", "texts", "passages", "heads", "documents", "meta")
+TABLE_NAMES = ("v", "f", "edges", "names", "texts", "passages", "heads", "documents", "meta")
 READ_PATIENCE = 1
 """Seconds a reader waits for a lock; in a write-ahead log only a recovery after a crash can make it wait."""
+
+
+def key(name: str) -> int:
+    """The number that stands for a canonical name in the graph's tables: 64 bits of its digest, as SQLite has them.
+
+    The same in every index, so that the order of its rows is that of a rebuild.
+    """
+    return int.from_bytes(bytes.fromhex(digest(encode(name), 8)), "big", signed=True)
 
 
 class Damaged(Exception):
@@ -68,15 +97,17 @@ class Absent(Exception):
 def read(path: str, *, immutable: bool = False) -> sqlite3.Connection:
     """An open reader on the index at `path`: what it asks changes no table, log or time stamp.
 
-    `immutable` is for a folder that cannot be written: no side file is made or looked at. Raises `Absent`, `Damaged`,
-    `Refused` for another program's database, and `sqlite3.Error` for what may pass.
+    `immutable` is for a folder that cannot be written: no side file is made or looked at. Threads may hand the reader
+    on, but not share it. Raises `Absent`, `Damaged`, `Refused` for another program's database, and `sqlite3.Error` for
+    what may pass.
     """
     if not os.path.exists(path):
         raise Absent("is missing")
     uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?mode=ro"
     db = sqlite3.connect(
-        uri + "&immutable=1" if immutable else uri, uri=True, isolation_level=None, timeout=READ_PATIENCE
-    )
+        uri + "&immutable=1" if immutable else uri, uri=True, isolation_level=None, timeout=READ_PATIENCE,
+        check_same_thread=False,
+    )  # fmt: skip
     try:
         db.execute("PRAGMA query_only=ON")
         check(db, path)

@@ -32,24 +32,35 @@ them at once."""
 class Scope:
     """Where to look. `channels` None means everywhere; else those channels and, with `shared`, the shared layer.
 
-    `layers` and `kinds` empty mean all (the archive must be named); a filter never widens the channels.
+    `layers` and `kinds` empty mean all (the archive must be named), and so do `types` and `domains` (a note's own
+    front matter) and `entities` (a passage, or its note, links to one of them). A filter never widens the channels.
     """
 
-    __slots__ = ("channels", "kinds", "layers", "min_confidence", "shared")
+    __slots__ = ("channels", "domains", "entities", "kinds", "layers", "min_confidence", "shared", "types")
 
     def __init__(
         self, channels: Sequence[str] | None = None, *, shared: bool = True, layers: Sequence[str] = (),
-        kinds: Sequence[str] = (), min_confidence: float = 0.0,
+        kinds: Sequence[str] = (), min_confidence: float = 0.0, types: Sequence[str] = (),
+        domains: Sequence[str] = (), entities: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.channels = None if channels is None else tuple(channels)
         self.shared = shared
         self.layers = tuple(layers)
         self.kinds = tuple(kinds)
         self.min_confidence = min_confidence
+        self.types = tuple(types)
+        self.domains = tuple(domains)
+        self.entities = tuple(entities)
+
+    @property
+    def of_notes(self) -> bool:
+        """Whether something is asked that only a note's front matter and links can say."""
+        return bool(self.types or self.domains or self.entities)
 
     def key(self) -> object:
         """What tells this scope from another."""
-        return self.channels, self.shared, self.layers, self.kinds, self.min_confidence
+        notes = self.types, self.domains, self.entities
+        return self.channels, self.shared, self.layers, self.kinds, self.min_confidence, notes
 
     def documents(self) -> tuple[str, list[Any]]:
         """The scope as SQL over documents `d`: its channels and layers."""
@@ -78,6 +89,12 @@ class Scope:
         if self.min_confidence > 0:
             parts.append("p.conf >= ?")
             values.append(self.min_confidence)
+        if self.of_notes:
+            from pipimem.index import notes
+
+            for part, more in notes.conditions(self):
+                parts.append(part)
+                values += more
         return " AND ".join(parts), values
 
     def covers(self, channel: str, layer: str) -> bool:
@@ -90,7 +107,7 @@ class Hit:
     """A ranked passage: where it is, what it says, what its comment says, and why it stands where it does.
 
     `rivals` are the entries in scope that it is marked as contradicting, or that are marked as contradicting it, each
-    with its last day ("" for none).
+    with its last day ("" for none). `row` is its number in the index it comes from, 0 for one that was found without.
     """
 
     __slots__ = (
@@ -107,6 +124,7 @@ class Hit:
         "path",
         "ref",
         "rivals",
+        "row",
         "score",
         "signals",
         "start",
@@ -122,6 +140,7 @@ class Hit:
             self.path, self.channel, self.layer, self.start, self.end, self.line, trail, self.ref, self.entry,
             self.kind, self.date, self.until, self.trial, self.author, self.conf, self.verdict, self.superseded,
         ) = row[:17]  # fmt: skip
+        self.row: int = row[18] if len(row) > 18 else 0
         self.heading: list[str] = trail.split("\x1f") if trail else []
         if not self.ref:
             self.ref = f"{self.path}#{' > '.join(self.heading)}" if trail else self.path

@@ -9,9 +9,9 @@ import os
 import re
 import time
 
-from pipimem import front, markdown, safety
+from pipimem import front, knowledge, markdown, safety
 from pipimem.errors import Unreadable
-from pipimem.index import upkeep, words
+from pipimem.index import links, notes, settle, upkeep, words
 from pipimem.index.fresh import BINARY, EMPTY_ALARM, SKIPPED, emptied, look
 from pipimem.index.outline import outline
 from pipimem.index.schema import CHANNEL_BITS, PASSAGE_BITS, TITLE
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pipimem.index.chinese import Cutter
+    from pipimem.knowledge import Knowledge
     from pipimem.markdown import Parsed, Piece
     from pipimem.workspace import Document, Scan, Workspace
 
@@ -164,6 +165,7 @@ class _Taking:
         self.workspace = workspace
         self.cut = cut
         self.diff = diff
+        self.graph = settle.Graph(db)
         self.skipped: dict[str, str] = {}
         self.last: dict[str, int] = {}
 
@@ -181,6 +183,7 @@ class _Taking:
         self.diff.removed += found.gone
         for path, document in todo.items():
             self.take(document, have.get(path), anew=path in wish.again)
+        self.graph.settle()
         self.diff.skipped = list(self.skipped.items())
         if wish.everything:
             self.count()
@@ -211,12 +214,20 @@ class _Taking:
                 self.db.execute("UPDATE documents SET stamp=? WHERE id=?", (stamp, row.id))
             self.say(document.path, row.note)
             return
-        note = _note(data)
-        found = [] if note.startswith(SKIPPED) else list(passages(document, data, self.workspace))
+        values, why = front.read_front(data)
+        note, known = _note(data, why), knowledge.read(values)
+        parsed: Parsed | None = None
+        found: list[Found] = []
+        if not note.startswith(SKIPPED):
+            parsed = outline(data) or markdown.parse(data)
+            found = list(passages(document, data, self.workspace, parsed, known))
+            known = known if found and found[0][0][6] == "front" else None  # a private front matter says nothing
         if row is not None:
             self.drop(row.id)
-        number = self.add(document, (stamp, mark, len(data), note))
+        number = self.add(document, (stamp, mark, len(data), note), known)
         self.store(number, found, alone=document.layer not in FLOWING)
+        if parsed is not None:
+            self.graph.add(number, links.read(document, parsed, known, found))
         self.say(document.path, note)
         (self.diff.added if row is None else self.diff.changed).append(document.path)
 
@@ -232,9 +243,10 @@ class _Taking:
         else:
             self.db.execute("UPDATE documents SET stamp=?, note=? WHERE id=?", (stamp, SKIPPED + reason, row.id))
 
-    def add(self, document: Document, rest: tuple[str, str, int, str]) -> int:
+    def add(self, document: Document, rest: tuple[str, str, int, str], known: Knowledge | None = None) -> int:
         fields = (self.new_id(document.channel), document.path, document.channel, document.layer, *rest)
-        self.db.execute("INSERT INTO documents VALUES(?,?,?,?,?,?,?,?,0,0)", fields)
+        facts = (notes.stored([known.type]), notes.stored(known.domains)) if known else ("", "")
+        self.db.execute("INSERT INTO documents VALUES(?,?,?,?,?,?,?,?,0,0,?,?)", (*fields, *facts))
         return fields[0]
 
     def new_id(self, channel: str) -> int:
@@ -292,6 +304,7 @@ class _Taking:
         self.db.executemany("INSERT INTO f(f,rowid,heading,body,pairs) VALUES('delete',?,?,?,?)", gone)
         for table in ("texts", "passages", "heads"):
             self.db.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", span)
+        self.graph.drop(document)
         self.db.execute("DELETE FROM documents WHERE id=?", (document,))
 
     def count(self) -> None:
@@ -314,19 +327,27 @@ def _is_same(row: Known, document: Document, mark: str, data: bytes) -> bool:
     return (row.digest, row.channel, row.layer) == (mark, document.channel, document.layer)
 
 
-def _note(data: bytes) -> str:
-    """What is wrong with a file: "" for nothing, beginning with `SKIPPED` when it is not searched."""
+def _note(data: bytes, why: str) -> str:
+    """What is wrong with a file: "" for nothing, beginning with `SKIPPED` when it is not searched.
+
+    `why` is what stands in the way of its front matter.
+    """
     if b"\0" in data:
         return SKIPPED + BINARY
-    note = scrub(front.read_front(data)[1])
+    note = scrub(why)
     if not note and (line := markdown.conflict_line(data)):
         note = f"an unresolved merge conflict in line {line}"
     return note
 
 
-def passages(document: Document, data: bytes, workspace: Workspace) -> Iterator[Found]:
-    """The passages of a file in order: the columns of the table from `start` on, the headings, and the text."""
-    parsed = outline(data) or markdown.parse(data)
+def passages(
+    document: Document, data: bytes, workspace: Workspace, parsed: Parsed | None = None, known: Knowledge | None = None
+) -> Iterator[Found]:
+    """The passages of a file in order: the columns of the table from `start` on, the headings, and the text.
+
+    What the front matter says of the confidence of a note (`known`) goes for every passage that is no entry.
+    """
+    parsed = parsed or outline(data) or markdown.parse(data)
     layer_entries = document.layer in ENTRY_LAYERS
     dated = document.layer == "history" and parsed.family == "dated"
     ids = {e.start: i for i, e in markdown.identified(parsed, document.channel)} if layer_entries or dated else {}
@@ -347,20 +368,21 @@ def passages(document: Document, data: bytes, workspace: Workspace) -> Iterator[
         verdict = safety.verdict(text, patterns, allow)
         columns = (
             piece.start, piece.end, piece.line, "\x1f".join(trail), ids[piece.entry.start] if piece.entry else name,
-            int(piece.entry is not None), *_facts(parsed, piece, day), digest(raw, 8), verdict,
+            int(piece.entry is not None), *_facts(parsed, piece, day, known), digest(raw, 8), verdict,
         )  # fmt: skip
         text = safety.without_private(text) if private else text
         yield columns, (" ".join([stem, *trail[:-1]]).strip(), trail[-1] if trail else ""), text
 
 
-def _facts(parsed: Parsed, piece: Piece, day: str) -> tuple[Any, ...]:
+def _facts(parsed: Parsed, piece: Piece, day: str, known: Knowledge | None) -> tuple[Any, ...]:
     """The columns from `kind` to `conflicts`."""
     facts = {key: scrub(value) for key, value in piece.entry.facts.items()} if piece.entry else {}
     kind = "front" if piece.start < parsed.front[1] else facts.get("kind", "")
     since = facts.get("since", "") or day
     until, trial, author = (facts.get(key, "") for key in ("until", "trial", "by"))
     others = facts.get("supersedes", ""), facts.get("conflicts", "")
-    return kind, since, until, trial, author, _confidence(facts.get("conf", "")), *others
+    conf = known.confidence if known and not piece.entry else _confidence(facts.get("conf", ""))
+    return kind, since, until, trial, author, conf, *others
 
 
 def _date(document: Document, trail: Iterable[str]) -> str:

@@ -22,14 +22,14 @@ PAUSE = 0.01
 
 
 @contextmanager
-def turn(folder: str, patience: float) -> Iterator[float]:
+def turn(folder: str, patience: float, name: str = "write.lock") -> Iterator[float]:
     """Waits for the other writers and healers of this folder, at most `patience` seconds; gives what is left of them.
 
     A file renamed or deleted under a writer would leave its log to the next one, so they take turns. Raises
     `TimeoutError`. Where the file system knows no locks, SQLite's own have to do.
     """
     until = time.monotonic() + patience
-    handle = os.open(os.path.join(folder, "write.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = os.open(os.path.join(folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         while not _is_ours(handle):
             if time.monotonic() >= until:
@@ -56,7 +56,7 @@ def writer(path: str, patience: float) -> sqlite3.Connection:
     Write-ahead log, explicit transactions, `patience` seconds of waiting for another program's lock. Raises
     `Damaged` for a file to be made anew and `Refused` for another program's database.
     """
-    db = sqlite3.connect(path, isolation_level=None, timeout=patience)
+    db = sqlite3.connect(path, isolation_level=None, timeout=patience, check_same_thread=False)
     try:
         is_built(db, path)
         if path != ":memory:":

@@ -55,11 +55,11 @@ class Recall:
 def recall(
     way: Route, search: Callable[[str, int], list[Hit]], *, clock: Clock, threshold: float,
     user_allowed: Callable[[], bool], skills: Callable[[], Skills], given: Callable[[Hit], bool] = lambda hit: False,
-    order: Callable[[list[Hit]], list[Hit]] | None = None,
+    order: Callable[[list[Hit]], list[Hit]] | None = None, linked: Callable[[Sequence[Hit]], None] = lambda hits: None,
 ) -> Recall:  # fmt: skip
     """Runs the pipeline for a route. `search(query, limit)` gives candidates in scope; `skills` which of those may be
-    offered, asked when one was found; `given` says of a passage whether this session has it already; `order` may put
-    those that passed in a better order, before the budget decides.
+    offered, asked when one was found; `given` says of a passage whether this session has it already; `linked` sets the
+    `graph` signal of what may be recalled; `order` may put that in a better order, before the budget decides.
     """
     trace: dict[str, Any] = {"router": {"fire": way.fire, "reason": way.reason, "layers": way.layers}}
     if not way.fire:
@@ -71,6 +71,7 @@ def recall(
     refused += [(hit.ref, "already-given") for hit in passed if given(hit)]
     passed = [hit for hit in passed if not given(hit)]
     newest = max((hit.date for hit in passed), default="")
+    linked(passed)
     for hit in passed:
         hit.signals = signals(hit, newest)
         hit.score = score(hit.signals)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 
-from pipimem import markdown
+from pipimem.index import outline
 from pipimem.text import BLOCK, decode, tokens
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
+
+    from pipimem import markdown
 
 MODES = ("observe", "policy", "auto", "full")
 PRESETS = ("main", "session-start", "subagent", "isolated")
@@ -71,6 +73,17 @@ class Context:
         """The estimated tokens of the whole text."""
         return tokens(self.text)
 
+    def within(self, most: int) -> Context:
+        """The same in at most `most` tokens: parts go whole, the last first, and say so; what is pinned goes last."""
+        kept = Context(self.parts, self.notes, failed=self.failed)
+        pinned = [p for p in self.parts if p.sort == INSTRUCTIONS]
+        for part in [*(p for p in reversed(self.parts) if p not in pinned), *reversed(pinned)]:
+            if kept.tokens <= most:
+                break
+            out = Part(part.name, part.sort, path=part.path, state="out", reason=f"more than {most:,} tokens in all")
+            kept = Context([out if p is part else p for p in kept.parts], self.notes, failed=self.failed)
+        return kept
+
     def budget(self) -> dict[str, int]:
         """Tokens by block: identity and instructions are counted apart from memory."""
         return {sort: sum(p.tokens for p in self.parts if p.sort == sort) for sort in OPENINGS}
@@ -93,8 +106,8 @@ def identity(name: str, shared: bytes, own: bytes, blank: Sequence[bytes]) -> li
 
     Comments are left out, and so is a file that is one of `blank`: a template nobody filled in.
     """
-    mine = markdown.parse(b"" if own in blank else own)
-    trails = {s.trail for s in mine.sections if s.level and _said(mine, s)}
+    mine = outline.read(own) if own and own not in blank else None
+    trails = {s.trail for s in mine.sections if s.level and _said(mine, s)} if mine else set()
     parts = []
     for label, data, left_out in ((name, shared, trails), (f"the channel's {name}", own, set())):
         if data and data in blank:
@@ -106,7 +119,7 @@ def identity(name: str, shared: bytes, own: bytes, blank: Sequence[bytes]) -> li
 
 def plain(data: bytes, left_out: AbstractSet[tuple[str, ...]] = frozenset()) -> str:
     """A file's text without front matter, comments and the sections named; headings with nothing under them go."""
-    parsed = markdown.parse(data)
+    parsed = outline.read(data)
     said = {s.trail: _said(parsed, s) for s in parsed.sections if s.trail not in left_out}
     texts = []
     for section in parsed.sections:
@@ -154,7 +167,7 @@ def newest(found: Iterable[Remembered], limit: int = NEWEST_TOKENS) -> tuple[str
 
 def handover(session: bytes) -> str:
     """What a sub-agent is told of the session: five sections, 280 characters an item, 1,800 in all."""
-    parsed = markdown.parse(session)
+    parsed = outline.read(session)
     texts, left = [], SUBAGENT_SESSION
     for title in SUBAGENT_SECTIONS:
         section = next((s for s in parsed.sections if s.title == title), None)

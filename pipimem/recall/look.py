@@ -39,6 +39,7 @@ MOOD = frozenset(
     "来谢辛苦乐早晚累困热冷说想看吃喝睡走撤哇赞"
 )
 
+# Filled in one step when first needed: threads may meet here.
 _english: dict[str, int] = {}
 _han: list[list[str]] = []
 
@@ -69,15 +70,15 @@ def near_by(text: str) -> list[tuple[str, int]]:
     if text.isascii():
         return []
     if not _han:
-        _han.extend(han.split() for _, _, _, han in cues.CUES)
+        _han.extend([han.split() for _, _, _, han in cues.CUES])
     return [(phrase, index) for index, phrases in enumerate(_han) for phrase in phrases if phrase in text]
 
 
 def _cue_of(run: str) -> int:
     """The number of the cue a run of words belongs to, -1 for none; a single word also without its ending."""
     if not _english:
-        for index, (_, _, english, _) in enumerate(cues.CUES):
-            _english.update(dict.fromkeys(english.split("|"), index))
+        rows = enumerate(cues.CUES)
+        _english.update({phrase: index for index, (_, _, english, _) in rows for phrase in english.split("|")})
     found = _english.get(run, -1)
     if found < 0 and len(run) > 4 and " " not in run:
         return next((_english[form] for form in _forms(run) if form in _english), -1)

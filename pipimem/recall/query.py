@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+# Tables made when first needed, each filled in one step, the one that is asked for last: threads may meet here.
 _latin: set[str] = set()
 _han: list[str] = []
 _short: dict[str, str] = {}
@@ -48,7 +49,7 @@ def telling_word(word: str) -> str:
 def spelled_out(query: str) -> str:
     """`query` with its short forms (prod, db, k8s) in full; "" when it has none."""
     if not _short:
-        _short.update(_pairs(cues.SHORT))
+        _short.update(dict(_pairs(cues.SHORT)))
     words = query.split()
     full = [_short.get(_bare(word), word) for word in words]
     return " ".join(full) if full != words else ""
@@ -57,8 +58,9 @@ def spelled_out(query: str) -> str:
 def translated(query: str) -> str:
     """The work words of `query` in the other language, Chinese or English; "" when it has none that are known."""
     if not _english:
-        _english.update(_pairs(cues.GLOSSARY))
-        _chinese.update((chinese, english) for english, chinese in reversed(_english.items()))
+        pairs = dict(_pairs(cues.GLOSSARY))
+        _chinese.update({chinese: english for english, chinese in reversed(pairs.items())})
+        _english.update(pairs)
     words = [_english.get(word) or _english.get(word.removesuffix("s"), "") for word in map(_bare, query.split())]
     han = [] if query.isascii() else [english for chinese, english in _chinese.items() if chinese in query]
     return " ".join(dict.fromkeys(word for word in (*words, *han) if word))

@@ -13,9 +13,9 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from pipimem import markdown
-from pipimem.text import clip, decode, one_line
+from pipimem.text import decode
 from pipimem.transcript import Message, Transcript
-from pipimem.update import dates, guards, offline, review
+from pipimem.update import dates, guards, review
 from pipimem.update.plan import Op, Outcome, Plan, new_id
 from pipimem.update.window import MESSAGE_LIMIT, SPLIT, bounded, too_long
 
@@ -36,14 +36,15 @@ SESSION_ITEMS, SESSION_ITEM = 12, 300
 """Items a section of SESSION.md holds, and characters an item has at most (design §3)."""
 ARCHIVE = "HISTORY.archive.md"
 ARCHIVE_TEMPLATE = b"# History archive\n"
-TITLES = ("decision", "failure", "correction", "constraint", "fact")
+TURNS = "turn"  # the engine of recorded turns
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What `propose` needs to know about the channel and the moment; clocks and keys arrive here.
 
-    `recalled` are the ids of entries that a recall gave lately.
+    `recalled` are the ids of entries that a recall gave lately; `project` is what the conversation was for, `cut` cuts
+    Chinese into words; `again` derives a note that stands anew.
     """
 
     channel: str
@@ -63,6 +64,9 @@ class Setting:
     patterns: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     templates: Mapping[str, bytes] = field(default_factory=dict)
+    project: str = ""
+    cut: Callable[[Sequence[str]], list[list[str]]] | None = None
+    again: bool = False
 
     def path(self, name: str) -> str:
         """A file of the channel."""
@@ -223,23 +227,22 @@ def day_of(window: Sequence[Message]) -> str:
 
 
 def _history_ops(transcript: Transcript, window: Sequence[Message], adds: Sequence[Op], setting: Setting) -> list[Op]:
-    """One dated block that says what the conversation was about, in its own sentences, once per conversation."""
+    """One dated note that says what the conversation was about, in its own sentences, once per conversation.
+
+    A host's conversation leaves one even when nothing was remembered of it; recorded turns, which are worked on every
+    few minutes, only with what was. Done `again`, the note that stands gets the new text, under its old title.
+    """
+    from pipimem.update import summary
+
     path = setting.path("HISTORY.md")
-    if not adds or not window or transcript.ref in decode(setting.text("HISTORY.md")):
+    there = transcript.ref in decode(setting.text("HISTORY.md") + setting.text("HISTORY.archive.md"))
+    if (there and not setting.again) or (not adds and transcript.engine == TURNS):
         return []
-    task = next((m.text for m in window if m.role == "user" and len(m.text) >= offline.SHORT), "")
-    stamps = sorted(s for m in window if (s := dates.when(m.time)))
-    lines = [f"- Task: {clip(one_line(_safe(task, setting)), SESSION_ITEM)}"]
-    lines += [f"- {op.kind}: {clip(op.text, SESSION_ITEM)}" for op in adds[:8]]
-    span = f", {stamps[0]:%H:%M}–{stamps[-1]:%H:%M}" if stamps else ""
-    lines.append(f"- Evidence: {transcript.ref}, {len(window)} messages{span}")
-    first = min(adds, key=lambda op: TITLES.index(op.kind) if op.kind in TITLES else len(TITLES))
-    title = f"{day_of(window) or setting.today.isoformat()} {clip(one_line(first.text), 60)}"
-    return [Op("block", path, "\n".join(lines), title, reason="a record of the conversation")]
-
-
-def _safe(text: str, setting: Setting) -> str:
-    from pipimem import safety
-
-    cleaned = safety.redact(text, setting.patterns, setting.allow)
-    return "(withheld: it reads like an order to the assistant)" if safety.instructions(cleaned) else cleaned
+    made = summary.note(transcript, window, adds, setting)
+    if made is None:
+        return []
+    title, text = made
+    if not there:
+        return [Op("block", path, text, title, reason="a record of the conversation")]
+    old = summary.standing(setting.text("HISTORY.md"), transcript.ref)
+    return [Op("section", path, text, old.name, reason="the record of the conversation anew")] if old else []

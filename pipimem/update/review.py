@@ -105,7 +105,7 @@ def accepted(proposal: Proposal, fresh: str) -> Op:
 
     Raises `Refused` for a file that cannot be read as a proposal, or whose operation nobody knows.
     """
-    known = ("add", "note", "section", "block", "supersede", "invalidate", "forget")
+    known = ("add", "note", "section", "block", "supersede", "invalidate", "forget", "file")
     if proposal.problem or proposal.op not in known:
         why = proposal.problem or f"the operation '{proposal.op}' is unknown"
         raise Refused(f"The proposal '{proposal.id}' cannot be accepted: {why}.", "Mend the file, or reject it.")
@@ -125,6 +125,9 @@ def accepted(proposal: Proposal, fresh: str) -> Op:
 
 def overtaken(proposal: Proposal, now: str | None) -> str:
     """Why the entry it acts on, which says `now` (None: it is gone), is no longer the one meant; "" when it is."""
+    if proposal.op == "file":
+        same = now is not None and proposal.old.split() == now.split()
+        return "" if same else f"the text of '{proposal.file}' is another now"
     if not proposal.target:
         return ""
     if now is None:
