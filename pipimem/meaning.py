@@ -1,7 +1,7 @@
 """Search by meaning over an opened workspace: which model is asked, what it is sent, what is missing when it is not.
 
 Everything here is an addition: without a model, with one that is down, slow or half done, words answer alone and
-`missing` says why. Only the user's own config names a model; a workspace may forbid it (docs/decisions/0032).
+`missing` says why. Only the user's own config names a model; a workspace may forbid it (docs/decisions/0034).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Two rankings as one: the words' score as a share of its best, the vectors' by reciprocal rank with a small weight.
 
 No likeness of one model is ever compared with another's, or with a score of words. What the words found always stands;
-what only the vectors found comes beside it (docs/decisions/0031).
+what only the vectors found comes beside it (docs/decisions/0033).
 """
 
 from __future__ import annotations
