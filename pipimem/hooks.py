@@ -152,6 +152,7 @@ def respond(
         if not event.fields:
             raise ValueError("the input is no JSON object")
         with _opened(options, event) as memory:
+            memory.patient = False  # a model takes longer to load than a host waits for a hook: words answer
             note["workspace"] = memory.workspace.root
             given = options.channel or os.environ.get("PIPIMEM_CHANNEL")
             channel = memory.workspace.channel(given).id if given else channel_of(memory, event.folder)

@@ -256,7 +256,13 @@ def _reader(path: str) -> sqlite3.Connection:
         raise schema.Absent("is missing")
     uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?mode=ro"
     folder_is_ours = os.access(os.path.dirname(path), os.W_OK)
-    db = sqlite3.connect(uri if folder_is_ours else uri + "&immutable=1", uri=True, isolation_level=None, timeout=1)
+    db = sqlite3.connect(
+        uri if folder_is_ours else uri + "&immutable=1",
+        uri=True,
+        isolation_level=None,
+        timeout=1,
+        check_same_thread=False,
+    )
     try:
         db.execute("PRAGMA query_only=ON")
         if not _is_built(db, path):
@@ -271,7 +277,7 @@ def _writer(path: str) -> sqlite3.Connection:
     """Makes the file where there is none; one that is damaged or was copied from elsewhere is made anew."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     for again in (False, True):
-        db = sqlite3.connect(path, isolation_level=None, timeout=PATIENCE)
+        db = sqlite3.connect(path, isolation_level=None, timeout=PATIENCE, check_same_thread=False)
         try:
             built = _is_built(db, path)
             for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON", "temp_store=MEMORY"):
