@@ -9,11 +9,10 @@ from pipimem.server import giving
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipimem.index.graph import Edge, Found, Node
+    from pipimem.index.graph import Edge, Linked, Node
     from pipimem.server import answers
     from pipimem.server.served import Call
-    from pipimem.sessions import Conversation
-    from pipimem.sessions import Found as Said
+    from pipimem.sessions import Conversation, Found
 
 NO_CHANNEL = "this server is bound to no channel, and conversations are a channel's"
 
@@ -27,7 +26,7 @@ def reason(call: Call, found: object, otherwise: str) -> str:
     return NO_CHANNEL if call.channel is None else otherwise
 
 
-def messages(call: Call, found: Sequence[Said]) -> list[answers.Message]:
+def messages(call: Call, found: Sequence[Found]) -> list[answers.Message]:
     """Messages with their texts as they may be given: what was said once is no more trusted than memory."""
     return [
         {
@@ -56,7 +55,7 @@ def talks(call: Call, found: Sequence[Conversation]) -> list[answers.Talk]:
     ]  # fmt: skip
 
 
-def graph(call: Call, found: Found, *, path: bool, nothing: str) -> answers.Graph:
+def graph(call: Call, found: Linked, *, path: bool, nothing: str) -> answers.Graph:
     """Nodes and links that are this channel's to see, with names that may be given; in mode `observe` none."""
     nodes, edges = _meant(call, found)
     names = {node.key: node.key if said(call, node.name, node.key) == node.name else _numbered(n)
@@ -85,7 +84,7 @@ def _numbered(number: int) -> str:
     return f"withheld-{number}"
 
 
-def _meant(call: Call, found: Found) -> tuple[list[Node], list[Edge]]:
+def _meant(call: Call, found: Linked) -> tuple[list[Node], list[Edge]]:
     """What rests on documents this channel may be given: a thing only others name is not there."""
     seen: dict[str, bool] = {}
 
