@@ -117,7 +117,7 @@ def _title(transcript: Transcript, task: str, adds: Sequence[Op], setting: Setti
 
 
 def _keywords(window: Sequence[Message], setting: Setting, said: str) -> list[str]:
-    """The telling words but those of what was remembered, which stands below and may be forgotten: by how often they stand and by their shape; Chinese ones where a cutter is at hand."""
+    """The telling words but those of what was remembered, which stands below and may be forgotten."""
     counts: dict[str, float] = {}
     for message in window:
         text = _redacted(FENCE.sub(" ", message.text), setting)
