@@ -80,7 +80,7 @@ def note(
     if not window or not (adds or task):
         return None
     rows = [
-        ("Keywords", ", ".join(_keywords(window, setting))),
+        ("Keywords", ", ".join(_keywords(window, setting, words.fold(" ".join(text for _, text in said))))),
         ("Task", clip(one_line(_redacted(task, setting)), ITEM_LIMIT)),
         *((kind, clip(one_line(text), ITEM_LIMIT)) for kind, text in said[:MOST_KINDS]),
         ("Outcome", _outcome(window, setting)),
@@ -116,8 +116,8 @@ def _title(transcript: Transcript, task: str, adds: Sequence[Op], setting: Setti
     return transcript.ref
 
 
-def _keywords(window: Sequence[Message], setting: Setting) -> list[str]:
-    """The telling words: by how often they stand and by their shape; Chinese ones where a cutter is at hand."""
+def _keywords(window: Sequence[Message], setting: Setting, said: str) -> list[str]:
+    """The telling words but those of what was remembered, which stands below and may be forgotten."""
     counts: dict[str, float] = {}
     for message in window:
         text = _redacted(FENCE.sub(" ", message.text), setting)
@@ -129,7 +129,7 @@ def _keywords(window: Sequence[Message], setting: Setting) -> list[str]:
         counts[name] = counts.get(name, 0) + 2
     chosen: list[str] = []
     for word in sorted(counts, key=lambda w: (-counts[w] * specificity(w), -len(w), w)):
-        if len(chosen) < MOST_KEYWORDS and not any(word in c for c in chosen) and not _unsafe(word, setting):
+        if len(chosen) < MOST_KEYWORDS and not any(word in c for c in [said, *chosen]) and not _unsafe(word, setting):
             chosen.append(word)
     return chosen
 
