@@ -129,12 +129,35 @@ def propose(
         left = tuple(_too_long(m, setting) for m in transcript.messages if too_long(m))
         memory = setting.path("MEMORY.md")
         left += tuple(Outcome(Op("add", memory, facts={"src": ref}), "it was forgotten before") for ref in gone)
-        history = _history_ops(transcript, window, [op for op in found.ops if op.op == "add"], setting)
+        told = without_held(window, found.proposed)
+        history = _history_ops(transcript, told, [op for op in found.ops if op.op == "add"], setting)
         marks = _kept_trials(found, setting)
         parts.append(replace(found, ops=(*found.ops, *marks, *history), rejected=(*left, *found.rejected)))
     if "refresh" in jobs:
         parts.append(refresh.refresh(transcript, window, parts[0] if parts else None, setting, models))
     return planned(parts, setting, transcript.ref)
+
+
+HELD = 0.6
+"""Share of a sentence's content from which it says what an operation says that is held back."""
+
+
+def without_held(window: Sequence[Message], held: Sequence[Outcome]) -> list[Message]:
+    """The messages without the sentences that only became proposals: HISTORY must not say what a person has yet to
+    allow.
+    """
+    from pipimem.update.grounds import units
+
+    texts: dict[str, list[set[str]]] = {}
+    for outcome in held:
+        texts.setdefault(outcome.op.facts.get("src", ""), []).append(units(outcome.op.text))
+    kept = []
+    for message in window:
+        said = texts.get(message.ref, [])
+        parts = SPLIT.split(message.text) if said else [message.text]
+        left = [p for p in parts if not any(len(units(p) & own) > HELD * len(units(p)) for own in said)]
+        kept.append(message if len(left) == len(parts) else replace(message, text="\n".join(left).strip()))
+    return kept
 
 
 def _kept_trials(found: Extracted, setting: Setting) -> list[Op]:
