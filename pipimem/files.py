@@ -126,8 +126,8 @@ def sync_folder(folder: str) -> None:
         os.close(handle)
 
 
-def locked(folder: str, names: Sequence[str], wait: float = LOCK_WAIT) -> AbstractContextManager[None]:
-    """Holds the named locks of `folder` in the order given. Raises `Busy` after `wait` seconds (0: at once).
+def locked(folder: str, names: Sequence[str], wait: float | None = None) -> AbstractContextManager[None]:
+    """Holds the named locks of `folder` in the order given. Raises `Busy` after `wait` seconds (30; 0: at once).
 
     Where a lock cannot be taken at all, `Refused` says why at once.
 
@@ -146,7 +146,7 @@ def locked(folder: str, names: Sequence[str], wait: float = LOCK_WAIT) -> Abstra
                 try:
                     if os.path.islink(path):
                         raise Refused(f"The lock '{path}' is a link.", "Delete it and try again.")
-                    stack.enter_context(FileLock(path).acquire(wait, LOCK_POLL))
+                    stack.enter_context(FileLock(path).acquire(LOCK_WAIT if wait is None else wait, LOCK_POLL))
                 except Timeout:
                     raise _taken(path) from None
                 except OSError as error:

@@ -440,14 +440,14 @@ def add_entries(parsed: Parsed, wanted: Sequence[tuple[str, str, str]]) -> bytes
 
     None where they cannot be added together: then they are to be added singly.
     """
-    if parsed.family == "dated" or not wanted:
+    if parsed.family != "listed" or not wanted:
         return None
     groups: dict[str, list[tuple[str, str]]] = {}
     for heading, text, note in wanted:
-        groups.setdefault(heading if parsed.family == "listed" else "", []).append((clean(text), note))
+        groups.setdefault(heading, []).append((clean(text), note))
     now, fresh = parsed, dict[str, list[tuple[str, str]]]()
     for heading, group in groups.items():
-        if parsed.family == "listed" and _section_or_none(now, heading) is None:
+        if _section_or_none(now, heading) is None:
             fresh[heading] = group
             continue
         now = parse(add_entry(now, heading, *group[0]))
@@ -462,13 +462,10 @@ def _with_more(parsed: Parsed, group: Sequence[tuple[str, str]]) -> Parsed:
     identity = split_comment(group[0][1])[1]
     entry = next(e for e in parsed.entries if e.id == identity)
     ending = decode(parsed.newline)
-    if not entry.listed:
-        lines = [f"§\n{_marked(text, note)}\n".replace("\n", ending) for text, note in group[1:]]
-    else:
-        raw = decode(parsed.data[entry.start : entry.end])
-        mark = re.match(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]+", raw)
-        gap = ending if parsed.data[: entry.start].endswith(parsed.newline * 2) and _is_loose(parsed, entry) else ""
-        lines = [gap + item(text, note, mark[0] if mark else "- ", ending) + ending for text, note in group[1:]]
+    raw = decode(parsed.data[entry.start : entry.end])
+    mark = re.match(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]+", raw)
+    gap = ending if parsed.data[: entry.start].endswith(parsed.newline * 2) and _is_loose(parsed, entry) else ""
+    lines = [gap + item(text, note, mark[0] if mark else "- ", ending) + ending for text, note in group[1:]]
     head, tail = parsed.data[: entry.end], parsed.data[entry.end :]
     if lines and not head.endswith((b"\n", b"\r")):
         lines = [ending + line.removesuffix(ending) for line in lines]
@@ -497,7 +494,7 @@ def _adds_all(parsed: Parsed, again: Parsed, texts: Sequence[str], sections: int
         return False
     if len(again.sections) != len(parsed.sections) + sections and parsed.data.strip():
         return False
-    return parsed.family == "separated" or _prose(again) == _prose(parsed)
+    return _prose(again) == _prose(parsed)
 
 
 def _with_date(text: str, note: str) -> str:

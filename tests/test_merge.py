@@ -229,7 +229,7 @@ TEXTS = st.lists(
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(
     TEXTS,
     st.sampled_from(

@@ -98,6 +98,8 @@ def _folded(plan: Plan, path: str, data: bytes, merged: Merged) -> bytes:
 def _together(plan: Plan, ops: list[Op], data: bytes, merged: Merged) -> tuple[bytes, list[Op]]:
     """Many additions in one pass, as far as each fits without a question; the others are left to be folded singly."""
     now, base = markdown.parse(data), _base(plan, ops[0])
+    if now.family != "listed":
+        return data, ops
     said, before = guards.Said(e.text for e in now.entries), guards.Said(e.text for e in base.entries)
     headings = {op.heading for op in ops}
     lost = {h for h in headings if _has_section(base, h) and not _has_section(now, h)}
