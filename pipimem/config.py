@@ -92,6 +92,9 @@ KEYS: dict[str, Key] = {
     "update.timeout": Key(60, "Seconds one model is waited for, 5 to 600.", span=(5, 600)),
     "update.refresh_timeout": Key(30, "Seconds for the job refresh, which runs during work, 5 to 600.", span=(5, 600)),
     "update.trial_days": Key(30, "Days a remembered item stays on trial, 0 to 3,650.", span=(0, 3650)),
+    "import.tool_output": Key(
+        False, "Whether import takes what tools returned, too, to be found with --role tool.", own=True
+    ),
     "schedule.runs": Key(200, "Runs of the updater a day in the background, 0 to 10,000; 0: none.", span=(0, 10_000)),
     "schedule.tokens": Key(
         500_000, "Tokens of models a day after which none is run in the background any more.", span=(0, 1_000_000_000)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 HERE = ("state", "sources.here")
 TITLE_LIMIT = 120
+WITH_TOOLS = " tools"
 PUT_AWAY = ("/archived_sessions/", ".jsonl.reset.", ".jsonl.deleted.")
 
 
@@ -199,7 +200,9 @@ class _Import:
     """One import at work."""
 
     def __init__(self, memory: Opened, importer: Importer, wish: Wish, report: Report) -> None:
-        self.memory, self.importer, self.wish, self.report = memory, importer, wish, report
+        self.memory, self.wish, self.report = memory, wish, report
+        self.tools = keeps_tools(memory)
+        self.importer = importers.with_tools(importer) if self.tools else importer
         self.known = ready(memory) if not wish.dry_run else listed.read(memory.workspace.root)
         self.channels = memory.channels()
         self.forgotten = forgotten(memory)
@@ -235,22 +238,24 @@ class _Import:
 
     def _one(self, item: Found, path: str) -> Imported | None:
         index, key = self.memory.said, (item.about.engine, item.about.id, path)
-        stamp = stamp_of(item.path)
+        stamp = stamp_of(item.path, tools=self.tools)
         talk = index.talk(key) if index.exists else None
         old = self.known.rows.get(key)
         if old and talk and talk.stamp == stamp and not self.wish.force and not self._moves(old):
             return self._reported(old, "unchanged", talk.messages, 0, {})
         transcript = self.read(item)
-        if not transcript.messages and old is None:
+        if not transcript.talk and old is None:
             return None
         old = self.known.rows.get((transcript.engine, transcript.session, path))
         was = "" if old else self._moved_from(transcript)
         before = old or self.known.rows.get((transcript.engine, transcript.session, was))
         source = self._source(transcript, item.path, path, before, was)
         what = _what(before, source, was)
+        if what == "unchanged" and talk and talk.stamp.endswith(WITH_TOOLS) != self.tools:
+            what = "changed"  # the setting was: what tools returned comes in, or goes
         if self.wish.dry_run:
             new = len(transcript.messages) if what in ("new", "changed", "moved") or not talk else max(
-                0, len(transcript.messages) - talk.messages)  # fmt: skip
+                0, len(transcript.talk) - talk.messages)  # fmt: skip
             return self._reported(source, what, len(transcript.messages), 0 if what == "unchanged" else new,
                                   transcript.skipped)  # fmt: skip
         if item.alone and (other := self._named_before(source)):
@@ -328,7 +333,7 @@ def described(
     put_away = transcript.kind in ("archived", "deleted") or any(part in path for part in PUT_AWAY)
     return Source(
         transcript.engine, transcript.session, short(scope.project), scope.channel, scope.agent, short(transcript.cwd),
-        path, transcript.digest, os.path.getsize(file), transcript.first, transcript.last, len(transcript.messages),
+        path, transcript.digest, os.path.getsize(file), transcript.first, transcript.last, len(transcript.talk),
         transcript.calls, transcript.errors, "archived" if put_away else "indexed", transcript.kind, transcript.parent,
         memory.now().isoformat(timespec="seconds"), name=scope.name,
     )  # fmt: skip
@@ -345,8 +350,14 @@ def columns(memory: Opened, source: Source, stamp: str, title: str) -> dict[str,
     }  # fmt: skip
 
 
-def stamp_of(path: str) -> str:
-    """What changes whenever a file does, or the log beside a database."""
+def keeps_tools(memory: Opened) -> bool:
+    """Whether what tools returned is taken: for the user alone to say, as it is their hosts' files that are read."""
+    memory.workspace.trust()
+    return bool(memory.workspace.config["import.tool_output"])
+
+
+def stamp_of(path: str, *, tools: bool = False) -> str:
+    """What changes whenever a file does, or the log beside a database; or whether what `tools` returned is taken."""
     stamps = []
     for name in (path, path + "-wal"):
         try:
@@ -354,7 +365,7 @@ def stamp_of(path: str) -> str:
         except OSError:
             continue
         stamps.append(f"{found.st_size}.{found.st_mtime_ns}.{found.st_ino}")
-    return " ".join(stamps)
+    return " ".join(stamps) + (WITH_TOOLS if tools and stamps else "")
 
 
 def register(memory: Opened, rows: Sequence[Source], subject: str) -> tuple[str, str]:
@@ -380,8 +391,7 @@ def adopt(memory: Opened, channel: str, transcript: Transcript, path: str) -> So
     source, news = meant(memory, channel, transcript, path)
     if news:
         ready(memory)
-        about = columns(memory, source, stamp_of(source.file), transcript.title)
-        memory.said.take(about, transcript.messages, forgotten=forgotten(memory))
+        _take(memory, source, transcript)
         register(memory, [source], f"{channel}: import {source.ref}")
     return source
 
@@ -420,13 +430,22 @@ def follow(memory: Opened, before: str, row: Source, transcript: Transcript | No
         return
     talk = index.talk(row.key)
     if transcript is not None and (talk is None or talk.digest != row.digest):
-        about = columns(memory, row, stamp_of(row.file), transcript.title)
-        index.take(about, transcript.messages, forgotten=forgotten(memory))
+        _take(memory, row, transcript)
     elif talk is not None:
         index.describe(columns(memory, row, talk.stamp, talk.title))
     else:
         return
     index.mark = now
+
+
+def _take(memory: Opened, source: Source, transcript: Transcript) -> None:
+    """Indexes a conversation that was read as the updater reads it, without what tools returned."""
+    tools = keeps_tools(memory)
+    stamp = stamp_of(source.file, tools=tools)
+    whole = _again(source, tools=True) if tools else None
+    if whole is not None and whole.digest == transcript.digest:
+        transcript = whole
+    memory.said.take(columns(memory, source, stamp, transcript.title), transcript.messages, forgotten=forgotten(memory))
 
 
 # Bringing the index to what the list says
@@ -465,6 +484,7 @@ def derive(memory: Opened, known: Sources) -> None:
     """
     index, own, skip = memory.said, trusted(memory), forgotten(memory)
     have = {(t.engine, t.session, t.path): t for t in index.talks()}
+    tools = keeps_tools(memory)
     for source in sorted(known, key=lambda s: s.first):
         talk = have.pop(source.key, None)
         if talk is not None and talk.digest == source.digest:
@@ -472,31 +492,35 @@ def derive(memory: Opened, known: Sources) -> None:
             if any(getattr(talk, name) != value for name, value in about.items()):
                 index.describe(about)
             continue
-        transcript = _again(source) if mark_of(source) in own else None
+        transcript = _again(source, tools=tools) if mark_of(source) in own else None
         if transcript is None:
             index.describe(columns(memory, source, "", talk.title if talk else ""))
             continue
-        stamp = stamp_of(source.file) if transcript.digest == source.digest else ""
+        stamp = stamp_of(source.file, tools=tools) if transcript.digest == source.digest else ""
         index.take(columns(memory, source, stamp, transcript.title), transcript.messages, forgotten=skip)
     for key in have:
         index.drop(key)
     index.mark = known.mark
 
 
-def _again(source: Source) -> Transcript | None:
+def _again(source: Source, *, tools: bool) -> Transcript | None:
     if not source.there:
         return None
     try:
-        return transcript_of(source)
+        return transcript_of(source, tools=tools)
     except Error:
         return None
 
 
-def transcript_of(source: Source) -> Transcript:
-    """A known conversation read from its file as it is now. Raises `Unreadable` and what importers raise."""
+def transcript_of(source: Source, *, tools: bool = False) -> Transcript:
+    """A known conversation read from its file as it is now. Raises `Unreadable` and what importers raise.
+
+    What `tools` returned is in it only where that is asked for: the updater learns from talk alone.
+    """
     if not source.there:
         raise Unreadable(f"The transcript of '{source.ref}' is gone: '{source.path}'.", "See 'pipimem sessions list'.")
     importer = importers.importer(source.engine)
+    importer = importers.with_tools(importer) if tools else importer
     if source.kind:
         return importer.read(source.file, source.session)
     try:

@@ -314,8 +314,9 @@ class Memory(Opened):
     ) -> Context:  # fmt: skip
         """Everything a session should be given: identity, policy, what is pinned, and memory, by mode and preset.
 
-        Without a text there is nothing to recall for: then the newest entries that hold. What a named session was
-        given before is not recalled again. Raises `Unreadable` when a file of it cannot be read.
+        Without a text there is nothing to recall for: then the newest entries that hold. What `session` (the running
+        one) was given before is not recalled, and it is not among the last sessions. Raises `Unreadable` when a file
+        of it cannot be read.
         """
         from pipimem.briefing import Briefing, checked
 
@@ -334,7 +335,7 @@ class Memory(Opened):
         if recent:
             from pipimem import sessions
 
-            talks = sessions.recent(self, channel, all_channels=all_channels)
+            talks = sessions.recent(self, channel, all_channels=all_channels, session=session)
         return briefing.context(mode, preset, recalled, recent=recent, talks=talks)
 
     def _user_allowed(self, channel: str | None) -> bool:
@@ -452,7 +453,7 @@ class Memory(Opened):
         self, query: str, channel: str | None = None, *, all_channels: bool = False, project: str = "",
         role: str = "", session: str = "", without: Sequence[str] = (), limit: int = 10,
     ) -> list[Found]:  # fmt: skip
-        """The messages of past conversations that answer a query best, secrets redacted; `role` user or assistant.
+        """The messages of past conversations that answer a query best, secrets redacted; `role` limits it.
 
         Each text is read from its host's file and given only while it is what was indexed; where the file is gone it is
         empty. Raises `Usage` for a query without words or an unknown role.

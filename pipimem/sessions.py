@@ -15,7 +15,7 @@ from pipimem import importers
 from pipimem.errors import Error, NotFound
 from pipimem.importers import Pointer
 from pipimem.importers.draft import safe
-from pipimem.importing import look, ready
+from pipimem.importing import keeps_tools, look, ready
 from pipimem.index import Scope, words
 from pipimem.index.sessions import Talk, mark_of
 from pipimem.index.spoken import ROLES, Within
@@ -192,18 +192,22 @@ def timeline(
         return [], []
     where, values = which.sql(memory)
     talks = {t.id: t for t in memory.said.talks(where or "1", values, max(1, session_limit))}
-    newest = [m for t in talks.values() for m in memory.said.messages(t)[-max(1, limit) :]]
+    newest = [m for t in talks.values() for m in _said(memory.said.messages(t))[-max(1, limit) :]]
     newest = sorted(newest, key=lambda m: (m.time, m.row))[-max(1, limit) :]
     nothing = words.Query()
     texts = {hit.row: message for hit, message in _texts(memory, talks, newest)}
     return listed, [_hit(memory, talks[m.source], m, texts.get(m.row), nothing) for m in newest]
 
 
-def recent(memory: Opened, channel: str | None, *, all_channels: bool, limit: int = 5) -> list[str]:
-    """The last conversations of a scope, a line each: day, topic, counts, and the reference that opens more."""
+def recent(memory: Opened, channel: str | None, *, all_channels: bool, session: str = "", limit: int = 5) -> list[str]:
+    """The last conversations of a scope, a line each: day, topic, counts, and the reference that opens more.
+
+    `session` is the running one: it and those it was started from are left out.
+    """
     channels = None if all_channels else [memory.workspace.channel(channel).id] if channel is not None else []
     lines = []
-    for talk in conversations(memory, Filter(channels), limit, preview=True):
+    which = Filter(channels, without=[session] if session else [])
+    for talk in conversations(memory, which, limit, preview=True):
         topic = clip(one_line(talk.title or talk.last_preview or "(no title)"), 100)
         facts = ", ".join(x for x in (plural(talk.counts["messages"], "message"), talk.project) if x)
         lines.append(f"{talk.last[:10] or talk.first[:10]} {topic} ({facts}) [{talk.ref}]")
@@ -280,7 +284,7 @@ def _show_message(memory: Opened, ref: str, source: Source, name: str, around: i
     if not source.there:
         return None
     talk = memory.said.talk(source.key)
-    rows = memory.said.messages(talk) if talk else []
+    rows = _said(memory.said.messages(talk), name) if talk else []
     at = next((i for i, m in enumerate(rows) if m.name == name), None)
     if talk is not None and at is not None:
         near = rows[max(0, at - around) : at + around + 1]
@@ -288,7 +292,8 @@ def _show_message(memory: Opened, ref: str, source: Source, name: str, around: i
         if any(m.name == name and t is not None for m, t in found):
             said = [(m.name, t) for m, t in found if t is not None]
             return _shown(ref, source, said, name, most)
-    whole = _whole(source)
+    whole = _whole(source, tools=keeps_tools(memory))
+    whole = [m for m in whole if m.role != "tool" or m.ref.partition("#")[2] == name]
     place = next((i for i, m in enumerate(whole) if m.ref.partition("#")[2] == name), None)
     if place is None:
         return None
@@ -296,11 +301,16 @@ def _show_message(memory: Opened, ref: str, source: Source, name: str, around: i
     return _shown(ref, source, said, name, most)
 
 
-def _whole(source: Source) -> Sequence[Message]:
+def _said(rows: Sequence[Spoken], name: str = "") -> list[Spoken]:
+    """Messages without what tools returned, except for the one of that name."""
+    return [row for row in rows if row.role != "tool" or row.name == name]
+
+
+def _whole(source: Source, *, tools: bool) -> Sequence[Message]:
     from pipimem.importing import transcript_of
 
     try:
-        return transcript_of(source).messages
+        return transcript_of(source, tools=tools).messages
     except Error:
         return ()
 
@@ -334,7 +344,7 @@ def _show_session(memory: Opened, ref: str, source: Source, around: int, most: i
     shown = Shown(ref, path=source.path)
     shown.channel, shown.date, shown.source = source.scope, source.last, source.ref
     talk = memory.said.talk(source.key)
-    rows = memory.said.messages(talk) if talk else []
+    rows = _said(memory.said.messages(talk)) if talk else []
     chosen = [*rows[: around + 1], *rows[max(around + 1, len(rows) - around - 1) :]]
     lines = [_facts(source, talk.title if talk else "")]
     if talk is not None and source.there:
@@ -431,7 +441,9 @@ def _texts(memory: Opened, talks: dict[int, Talk], hits: Sequence[Spoken]) -> It
             return bool(mark_of(message.text, message.files, message.commands) == of[pointer].digest)
 
         try:
-            read = importers.opened(_importer(talk.engine), _file(talk), talk.session, list(pointers), same)
+            importer = _importer(talk.engine)
+            importer = importers.with_tools(importer) if any(r.role == "tool" for r in rows) else importer
+            read = importers.opened(importer, _file(talk), talk.session, list(pointers), same)
         except Error:
             continue
         found.update((pointers[pointer].row, message) for pointer, message in read.items())

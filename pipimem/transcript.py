@@ -63,6 +63,11 @@ class Transcript:
     facts: dict[str, str] = field(default_factory=dict)
 
     @property
+    def talk(self) -> tuple[Message, ...]:
+        """The messages without what tools returned."""
+        return tuple(message for message in self.messages if message.role != "tool")
+
+    @property
     def ref(self) -> str:
         """`engine:session`, the name of the whole conversation."""
         return f"{self.engine}:{self.session}"

@@ -139,6 +139,9 @@ def _context_arguments(parser: Parser) -> None:
     parser.add_argument("--budget", type=int, default=0, metavar="N", help="tokens of what is recalled at most")
     parser.add_argument("--error", action="append", default=[], metavar="TEXT", help="an error just met")
     parser.add_argument("--file", action="append", default=[], metavar="PATH", help="a file being worked on")
+    parser.add_argument(
+        "--session", default="", metavar="S", help="the running one: leave it out, and what it was given before"
+    )
     parser.add_argument("--budget-report", action="store_true", help="per part: in, cut or out, tokens, and why")
 
 
@@ -150,6 +153,7 @@ def _context(options: Namespace) -> int:
         result = memory.context(
             text, options.channel, all_channels=options.all, mode=options.mode, preset=options.preset,
             budget=options.budget, recent=options.recent, errors=options.error, files=options.file,
+            session=options.session,
         )  # fmt: skip
         say_notes(memory)
     if options.json:

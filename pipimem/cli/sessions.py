@@ -89,7 +89,7 @@ def _sessions_arguments(parser: Parser) -> None:
     search = subs.add_parser("search", help="the messages that answer a query")
     search.add_argument("query", nargs="+", metavar="QUERY", help="words; - reads standard input")
     _filters(search)
-    search.add_argument("--role", default="", metavar="R", help="user or assistant")
+    search.add_argument("--role", default="", metavar="R", help="user or assistant; tool for what tools returned")
     search.add_argument("--limit", type=int, default=10, metavar="N", help="messages at most (10)")
     line = subs.add_parser("timeline", help="the last conversations with their last messages")
     _filters(line)
@@ -131,7 +131,7 @@ def _list(options: Namespace) -> int:
 def _search(options: Namespace) -> int:
     query = given_text(options.query)
     if options.role and options.role not in ("user", "assistant", "tool"):
-        raise Usage(f"The role '{options.role}' is unknown.", "One of: user, assistant.")
+        raise Usage(f"The role '{options.role}' is unknown.", "One of: user, assistant, tool.")
     with opened(options) as memory:
         everywhere = options.channel is None
         hits = memory.session_search(

@@ -6,7 +6,7 @@ alone by default (a sub-agent's, an archived one: its `kind` says why) is read w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pipimem.errors import NotFound, Usage
 from pipimem.importers.draft import count as count
@@ -54,6 +54,9 @@ class Importer(Protocol):
 
         Where a conversation is not kept in lines of its own, a part is not looked at. Raises `NotFound` for a session
         it does not hold, `Usage` where several could be meant, `Unreadable`.
+
+        A module that says `TOOLS = True` takes a keyword `tools` here and in `each`: with it what tools returned is
+        among the messages, in role `tool`; the others are the same with and without.
         """
 
 
@@ -96,6 +99,19 @@ def importer(name: str) -> Importer:
         raise Usage(f"There is no importer '{printable(name)}'.", f"Known: {close}.")
     loaded: Importer = found[name].load()
     return loaded
+
+
+def with_tools(importer: Importer) -> Importer:
+    """The importer as one that also gives what tools returned; itself where it cannot."""
+    if not getattr(importer, "TOOLS", False):
+        return importer
+    from functools import partial
+    from types import SimpleNamespace
+
+    own: dict[str, Any] = {name: getattr(importer, name) for name in ("detects", "places", "files", "sessions")}
+    own |= {name: partial(getattr(importer, name), tools=True) for name in ("read", "each") if hasattr(importer, name)}
+    found: Any = SimpleNamespace(**own)
+    return cast("Importer", found)
 
 
 def each(importer: Importer, path: str, skipped: dict[str, int]) -> Iterator[Transcript]:
@@ -193,7 +209,8 @@ def _part(importer: Importer, path: str, session: str, pointer: Pointer) -> Mess
         messages = importer.read(path, session, Part(pointer.at, pointer.end, line)).messages
     except (NotFound, Usage):
         return None
-    return next((m for m in messages if m.at == pointer.at and m.role == pointer.role), None)
+    there = [m for m in messages if m.at == pointer.at and m.role == pointer.role]
+    return next((m for m in there if m.id == pointer.id), there[0] if there else None)
 
 
 def _by_line(identity: str) -> bool:

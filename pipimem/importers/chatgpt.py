@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from pipimem.importers import chosen, missing
-from pipimem.importers.draft import Draft, clean, count, moment, record, text_of, whole
+from pipimem.importers.draft import Draft, clean, count, moment, record, result_text, text_of, whole
 from pipimem.importers.reading import BOM, CHUNK, Part, opened, walk
 from pipimem.transcript import ROLES, Session, Transcript
 
@@ -27,6 +27,7 @@ BETWEEN = re.compile(r"[\ufeff\s,\[\]]*")
 NAME = re.compile(r"conversations(?:[-_]\d+)?\.json")
 CITATION = re.compile("\ue200[^\ue201]*\ue201")
 TALK = ("text", "multimodal_text")
+TOOLS = True
 
 
 def detects(path: str, head: bytes) -> bool:
@@ -52,29 +53,31 @@ def sessions(path: str) -> list[Session]:
     return [_listed(found) for _, found, _ in _conversations(path, {})]
 
 
-def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None, *, tools: bool = False) -> Transcript:
     """What was said in one conversation, on the way to its current node."""
     wanted = session or chosen(path, sessions(path), session).id
     skipped: dict[str, int] = {}
     for at, conversation, digest in _conversations(path, skipped):
         if _id(conversation) == wanted:
-            return _transcript(at, conversation, digest, skipped)
+            return _transcript(at, conversation, digest, skipped, tools=tools)
     raise missing(path, wanted)
 
 
-def each(path: str, skipped: dict[str, int]) -> Iterator[Transcript]:
+def each(path: str, skipped: dict[str, int], *, tools: bool = False) -> Iterator[Transcript]:
     """Every conversation that is not archived, in one pass; what is broken between them is counted in `skipped`."""
     for at, conversation, digest in _conversations(path, skipped):
         kind = _listed(conversation).kind
         if kind:
             count(skipped, kind)
         else:
-            yield _transcript(at, conversation, digest, {})
+            yield _transcript(at, conversation, digest, {}, tools=tools)
 
 
-def _transcript(at: int, conversation: dict[str, Any], digest: str, skipped: dict[str, int]) -> Transcript:
+def _transcript(
+    at: int, conversation: dict[str, Any], digest: str, skipped: dict[str, int], *, tools: bool
+) -> Transcript:
     about = _listed(conversation)
-    draft = Draft("chatgpt", about.id, skipped)
+    draft = Draft("chatgpt", about.id, skipped, tools=tools)
     draft.title, draft.kind, draft.facts = about.title, about.kind, dict(about.facts)
     mapping = {k: record(v) for k, v in record(conversation.get("mapping")).items()}
     seen = _path(mapping, text_of(conversation.get("current_node")))
@@ -96,7 +99,12 @@ def _take(draft: Draft, identity: str, message: dict[str, Any], at: int) -> None
         draft.skip("hidden")
     elif role == "tool":
         draft.errors += kind == "system_error"
-        draft.skip("tool output")
+        if draft.tools:
+            text = _text(content.get("parts"), draft) or result_text(content)
+            name = text_of(author.get("name"))
+            draft.result(text, text_of(message.get("id")) or identity, message.get("create_time"), at, name)
+        else:
+            draft.skip("tool output")
     elif role not in ROLES or ROLES[role] != role:
         draft.skip(f"role {role}")
     elif role == "assistant" and recipient != "all":

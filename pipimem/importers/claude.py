@@ -13,13 +13,13 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from pipimem.importers import missing
-from pipimem.importers.draft import Draft, called, clean, moment, record, span, text_of
+from pipimem.importers.draft import Draft, called, clean, moment, record, result_text, span, text_of
 from pipimem.importers.reading import Lines, Part, ends, walk
 from pipimem.text import scrub
 from pipimem.transcript import Session, Transcript, content_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 NOT_TALK = (
     "<command-name>", "<command-message>", "<local-command-stdout>", "<local-command-stderr>",
@@ -34,6 +34,7 @@ TITLES = (("summary", "summary"), ("ai-title", "aiTitle"), ("custom-title", "cus
 VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
 ATTACHED = (2, 1, 101)  # since then a steering message is an attachment, and a removal may be a change of mind
 MADE_UP = "<synthetic>"  # the model of messages the program writes itself
+TOOLS = True
 
 
 def detects(path: str, head: bytes) -> bool:
@@ -79,13 +80,13 @@ def sessions(path: str) -> list[Session]:
     ]  # fmt: skip
 
 
-def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None, *, tools: bool = False) -> Transcript:
     """What the user typed and the assistant said, in order; a record seen twice (resume, replay) is taken once.
 
     A sub-agent's messages are read only where its session (`agent-…`, or its file's name) is named.
     """
     agent = session.removeprefix("agent-") if session.startswith("agent-") or _agent_file(path) else ""
-    reader = _Reader(Draft("claude", _stem(path)), agent, _agent_file(path))
+    reader = _Reader(Draft("claude", _stem(path), tools=tools), agent, _agent_file(path))
     source = reader.draft.lines = Lines(path, reader.draft.skipped, part=part)
     for number, at, row in source:
         reader.take(number, at, row)
@@ -169,7 +170,7 @@ class _Reader:
         results = [b for b in blocks if b.get("type") == "tool_result"]
         if results:
             self.failed |= {str(b.get("tool_use_id")): identity for b in results if b.get("is_error") is True}
-            self.draft.skip("tool output")
+            self._results(results, row, identity, at)
             return
         for block in blocks:
             if block.get("type") != "text":
@@ -180,6 +181,16 @@ class _Reader:
             return
         if self._say(content, row, identity, at):
             self.prompts.setdefault(self.parents[identity], []).append((text_of(row.get("timestamp")), identity))
+
+    def _results(self, results: Iterable[dict[str, Any]], row: dict[str, Any], identity: str, at: int) -> None:
+        if not self.draft.tools:
+            self.draft.skip("tool output")
+            return
+        for block in results:
+            text, name = result_text(block.get("content")), text_of(block.get("tool_use_id")) or identity
+            said = self.draft.result(text, name, row.get("timestamp"), at)
+            if said:
+                self.placed[said.identity] = identity
 
     def _say(self, content: object, row: dict[str, Any], identity: str, at: int) -> bool:
         text = CUT.sub("", scrub(content_text(content))).strip()

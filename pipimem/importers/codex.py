@@ -14,7 +14,20 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pipimem.importers import missing
-from pipimem.importers.draft import Draft, Said, called, clean, command, moment, patched, record, span, text_of, within
+from pipimem.importers.draft import (
+    Draft,
+    Said,
+    called,
+    clean,
+    command,
+    moment,
+    patched,
+    record,
+    result_text,
+    span,
+    text_of,
+    within,
+)
 from pipimem.importers.reading import Lines, Part, ends, walk, zstd
 from pipimem.text import one_line, scrub
 from pipimem.transcript import Session, Transcript
@@ -35,6 +48,7 @@ PASSED_EVENTS = {
     b"exec_command_end": "tool output", b"exec_command_output_delta": "tool output", b"patch_apply_end": "tool output",
     b"mcp_tool_call_end": "tool output", b"context_compacted": "compaction",
 }  # fmt: skip
+DELTAS = (b"exec_command_output_delta",)  # pieces of what is told whole at the end
 EXIT_CODE = re.compile(
     rb'exited with code (\d+)|exit_?[cC]ode\\*":\s*(-?\d+)|"success\\*":\s*(false)|"isError\\*":\s*(true)'
 )
@@ -49,6 +63,7 @@ ROLLOUT = re.compile(r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA
 INDEX = "session_index.jsonl"
 COPY = timedelta(seconds=1)  # a fork writes its parent's history at once, before anything of its own
 FAMILY_ITEM, FAMILY_EVENT, FAMILY_COMPLETED, FAMILY_END = "item", "event", "completed", "end"
+TOOLS = True
 
 
 def detects(path: str, head: bytes) -> bool:
@@ -96,9 +111,9 @@ def sessions(path: str) -> list[Session]:
     return [Session("codex", draft.session, title, draft.cwd, first, last, draft.parent, draft.kind, facts=draft.facts)]
 
 
-def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None, *, tools: bool = False) -> Transcript:
     """What the user typed and the agent said; the thread of a sub-agent only where its session is named."""
-    reader = _Reader(Draft("codex", _name(path)), session)
+    reader = _Reader(Draft("codex", _name(path), tools=tools), session)
     source = reader.draft.lines = Lines(path, reader.draft.skipped, peek=reader.peek, part=part)
     for number, at, row in source:
         reader.take(number, at, row)
@@ -124,7 +139,7 @@ class _Reader:
 
     def __init__(self, draft: Draft, session: str) -> None:
         self.draft, self.session = draft, session
-        self.known = self.copying = False
+        self.known = self.copying = self.counted = False
         self.started = self.until = ""
         self.recent: deque[_Recent] = deque(maxlen=16)
         self.turns: list[Said] = []
@@ -135,6 +150,7 @@ class _Reader:
 
     def peek(self, raw: bytes) -> bool:
         """Takes the lines that hold nothing to keep, before they are parsed."""
+        self.counted = False
         found = START.match(raw)
         if not found:
             return False
@@ -146,6 +162,9 @@ class _Reader:
             reason = table.get(inner, "")
         if reason == "tool output" and kind == b"response_item":
             self.errors[FAMILY_ITEM] += _failed(raw) and not self._copied(raw)
+            self.counted = True
+        if reason == "tool output" and self.draft.tools and inner not in DELTAS:
+            return False
         if reason:
             self.draft.skip(reason)
         return bool(reason)
@@ -227,9 +246,12 @@ class _Reader:
             self.draft.skip("tool call")
         else:
             reason = PASSED_ITEMS.get(inner.encode(), f"item {inner}")
-            if reason == "tool output":
+            if reason == "tool output" and not self.counted:
                 self.errors[FAMILY_ITEM] += _failed(json.dumps(payload.get("output")).encode())
-            self.draft.skip(reason)
+            if reason == "tool output" and self.draft.tools:
+                self._result(payload.get("call_id"), payload.get("output", payload.get("tools")), (line, time, at))
+            else:
+                self.draft.skip(reason)
 
     def _event(self, payload: dict[str, Any], inner: str, line: str, time: str, at: int) -> None:
         place = (line, time, at)
@@ -248,6 +270,8 @@ class _Reader:
             self._roll_back(turns if isinstance(turns, int) else 0)
         elif inner == "thread_name_updated":
             self.draft.title = text_of(payload.get("thread_name")) or self.draft.title
+        elif self.draft.tools and PASSED_EVENTS.get(inner.encode()) == "tool output":
+            self._result(payload.get("call_id"), payload, place)
         else:
             self.draft.skip(f"event {inner}")
 
@@ -278,6 +302,18 @@ class _Reader:
         error = item.get("error") or record(item.get("result")).get("isError") is True
         failed = code not in (None, 0) or bool(error) or status in ("failed", "declined")
         self.errors[FAMILY_COMPLETED] += failed
+        if self.draft.tools and result_text(item):
+            self._result(item.get("id"), item, place)
+
+    def _result(self, call: object, value: object, place: tuple[str, str, int]) -> None:
+        """What a call returned; of the families that tell it the first one is taken."""
+        line, time, at = place
+        identity = text_of(call) or line
+        told = self.draft.said.get(scrub(identity))
+        if told is not None and told.role == "tool":
+            self.draft.skip("told twice")
+        else:
+            self.draft.result(result_text(value), identity, time, at)
 
     def _say(self, family: str, role: str, text: str, place: tuple[str, str, int]) -> None:
         text = typed(text) if role == "user" else clean(text)
@@ -333,8 +369,9 @@ class _Reader:
 
     def finish(self) -> None:
         """Gives the last message what was called after it, and settles the counts of two families telling the same."""
-        if any(self.waiting) and self.draft.said:
-            list(self.draft.said.values())[-1].named(*self.waiting)
+        last = self.draft.last_said() if any(self.waiting) else None
+        if last:
+            last.named(*self.waiting)
         self.draft.calls, self.draft.errors = max(self.calls.values()), max(self.errors.values())
         if self.draft.kind and self.session != self.draft.session:
             self.draft.calls = self.draft.errors = 0

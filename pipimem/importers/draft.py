@@ -25,6 +25,11 @@ COMMAND_KEYS = ("command", "cmd")
 SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh", "/bin/zsh"})
 PATCHED = re.compile(r"(?m)^\*\*\* (?:Add|Update|Delete) File: (.+)$")
 MILLISECONDS, MICROSECONDS = 1e11, 1e14  # an epoch in seconds stays below 1e11 until the year 5138
+RESULT_LIMIT, RESULT_EDGE = 8_000, 1_000
+"""Characters of a tool's result that are kept, half of them from its end; a cut goes to a line's end this near."""
+WORD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./+=:@~%"
+RESULT_KEYS = ("aggregated_output", "aggregatedOutput", "output", "content", "text", "result", "Ok", "Err", "message")
+STREAMS = ("stdout", "stderr")
 REASONS = 100  # distinct reasons of one source; a damaged file must not fill the report
 UNSAFE = re.compile(r"[\s#%]")
 
@@ -57,8 +62,10 @@ class Said:
 class Draft:
     """What is known so far of one session."""
 
-    def __init__(self, engine: str, session: str = "", skipped: dict[str, int] | None = None) -> None:
-        self.engine, self.session = engine, session
+    def __init__(
+        self, engine: str, session: str = "", skipped: dict[str, int] | None = None, *, tools: bool = False
+    ) -> None:
+        self.engine, self.session, self.tools = engine, session, tools
         self.title = self.cwd = self.parent = self.kind = ""
         self.calls = self.errors = 0
         self.facts: dict[str, str] = {}
@@ -96,6 +103,22 @@ class Draft:
         self.grew(said)
         return said
 
+    def result(self, text: str, identity: str, time: object = "", at: int = -1, name: str = "") -> Said | None:
+        """What a tool returned, as a message of role `tool`, bounded; where nothing is in it, counted as left out."""
+        text, cut = bounded(clean(text))
+        if not text:
+            self.skip("tool output")
+            return None
+        if cut:
+            self.skip(CUT_SHORT)
+        said = self.hold("tool", text, identity, time, at)
+        said.name = clean(name)
+        return said
+
+    def last_said(self) -> Said | None:
+        """The last message a person or the agent said."""
+        return next((said for said in reversed(self.said.values()) if said.role != "tool"), None)
+
     def called(self, said: Said, calls: object) -> None:
         """Counts tool calls in the form of chat APIs; what they name belongs to the message."""
         for call in calls if isinstance(calls, list) else []:
@@ -106,7 +129,7 @@ class Draft:
     def done(self, digest: str = "") -> Transcript:
         """The transcript; every string of it is valid UTF-8."""
         kept = tuple(self._message(s) for s in self.said.values() if s.text or s.files or s.commands)
-        first, last = span(m.time for m in kept)
+        first, last = span(m.time for m in kept if m.role != "tool")
         facts = {k: scrub(v) for k, v in self.facts.items() if v}
         return Transcript(
             self.engine, scrub(self.session), kept, self.skipped, scrub(self.title).strip(), scrub(self.cwd), first,
@@ -122,6 +145,46 @@ class Draft:
 def clean(text: str) -> str:
     """Text as it may be kept: valid UTF-8, without pipimem's own blocks, private spans and outer space."""
     return without_private(without_own_blocks(scrub(text))).strip()
+
+
+CUT_SHORT = "tool output cut short"
+
+
+def bounded(text: str) -> tuple[str, bool]:
+    """A tool's result as it is kept, and whether it was cut: 8,000 characters, half from its beginning, half its end.
+
+    A cut goes between lines where one ends near, never through a word or a key, of which half would be no secret any
+    more to who looks for secrets.
+    """
+    if len(text) <= RESULT_LIMIT:
+        return text, False
+    half = RESULT_LIMIT // 2
+    head, tail = text[:half], text[-half:]
+    line = head.rfind("\n", half - RESULT_EDGE)
+    head = head[:line] if line >= 0 else head.rstrip(WORD)
+    line = tail.find("\n", 0, RESULT_EDGE)
+    tail = tail[line + 1 :] if line >= 0 else tail.lstrip(WORD)
+    begun, ended = head.rfind("-----BEGIN "), tail.find("-----END ")
+    head = head[:begun] if begun > head.rfind("-----END ") else head
+    if ended >= 0 and not 0 <= tail.find("-----BEGIN ") < ended:
+        tail = tail[ended:].partition("\n")[2]
+    return f"{head.rstrip()}\n[… {len(text) - len(head) - len(tail):,} characters …]\n{tail.lstrip()}".strip(), True
+
+
+def result_text(value: object, depth: int = 4) -> str:
+    """The text in a tool's result: plain, parts, an object with its output or its streams, or that object as JSON."""
+    if isinstance(value, str):
+        given = record(value) if value.lstrip().startswith("{") else {}
+        return (result_text(given, depth - 1) if depth and given else "") or value
+    if isinstance(value, list):
+        return "\n".join(t for part in value if depth and (t := result_text(part, depth - 1)))
+    if not isinstance(value, dict) or not depth or "image" in text_of(value.get("type")):
+        return ""
+    inner = next((t for key in RESULT_KEYS if (t := result_text(value.get(key), depth - 1))), "")
+    streams = [] if inner else [text_of(value.get(key)) for key in STREAMS]
+    error = value.get("error")
+    wrong = result_text(error, depth - 1)
+    return "\n".join(t for t in (inner, *streams, wrong if wrong != inner else "") if t)
 
 
 def safe(part: str) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pipimem.importers import chosen
 from pipimem.importers.database import MAGIC, columns, database, rows, tables
-from pipimem.importers.draft import Draft, clean, count, moment, parse, record, text_of
+from pipimem.importers.draft import Draft, clean, count, moment, parse, record, result_text, text_of
 from pipimem.importers.pi import unwrapped
 from pipimem.importers.reading import BOM, Lines, Part, head, walk
 from pipimem.transcript import Session, Transcript, content_text
@@ -37,6 +37,7 @@ REVIEW = "review the conversation above"
 MARKERS = ("_branched_from", "_delegate_from", "_reset_from")
 EXPORT_LIMIT = 32 * 1024 * 1024  # a whole session is one line
 TOOL_LIMIT = 1024 * 1024
+TOOLS = True
 
 
 def detects(path: str, head: bytes) -> bool:
@@ -63,19 +64,19 @@ def sessions(path: str) -> list[Session]:
         return [_listed(row, store.opening(row)) for row in store.sessions()]
 
 
-def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None, *, tools: bool = False) -> Transcript:
     """What was said in one session, in the order of the message ids."""
     skipped: dict[str, int] = {}
     with _store(path, skipped) as store:
         found = {text_of(row["id"]): row for row in store.sessions()}
         named = [found[session]] if session in found else list(found.values())
         about = chosen(path, [_listed(row, store.opening(row)) for row in named], session)
-        draft = _draft(about, skipped)
+        draft = _draft(about, skipped, tools=tools)
         copied = _Copied(store, found[about.id], found.get(about.parent))
         return _taken(draft, copied, store.messages(about.id))
 
 
-def each(path: str, skipped: dict[str, int]) -> Iterator[Transcript]:
+def each(path: str, skipped: dict[str, int], *, tools: bool = False) -> Iterator[Transcript]:
     """Every session that is not left alone, in one pass and one snapshot; the others are counted in `skipped`."""
     with _store(path, skipped) as store:
         found = {text_of(row["id"]): row for row in store.sessions()}
@@ -85,7 +86,7 @@ def each(path: str, skipped: dict[str, int]) -> Iterator[Transcript]:
                 count(skipped, about.kind)
             else:
                 copied = _Copied(store, found[identity], found.get(about.parent))
-                yield _taken(_draft(about, {}), copied, messages)
+                yield _taken(_draft(about, {}, tools=tools), copied, messages)
 
 
 Messages = Iterator[tuple[int, dict[str, Any]]]
@@ -173,14 +174,18 @@ class _Copied:
         if parent is not None and (branch or text_of(parent["end_reason"]) == "compression"):
             self.known = {_mark(m) for _, m in store.messages(text_of(parent["id"]))}
 
+    def holds(self, row: dict[str, Any]) -> bool:
+        """Whether it is among the parent's; unlike `in`, it does not end what is repeated."""
+        return bool(self.known) and _mark(row) in self.known
+
     def __contains__(self, row: dict[str, Any]) -> bool:
         if self.known and _mark(row) not in self.known:
             self.known = set()
         return bool(self.known)
 
 
-def _draft(about: Session, skipped: dict[str, int]) -> Draft:
-    draft = Draft("hermes", about.id, skipped)
+def _draft(about: Session, skipped: dict[str, int], *, tools: bool) -> Draft:
+    draft = Draft("hermes", about.id, skipped, tools=tools)
     draft.title, draft.cwd, draft.parent, draft.kind = about.title, about.cwd, about.parent, about.kind
     draft.facts = dict(about.facts)
     return draft
@@ -203,7 +208,7 @@ def _take(draft: Draft, row: dict[str, Any], at: int, copied: _Copied) -> None:
     role = text_of(row["role"])
     if role == "tool":
         draft.errors += _failed(row["content"])
-        draft.skip("tool output")
+        _result(draft, row, at, copied)
     elif role not in ("user", "assistant"):
         draft.skip(f"role {role}")
     elif row["active"] in (0, False) and not row["compacted"]:
@@ -220,10 +225,19 @@ def _take(draft: Draft, row: dict[str, Any], at: int, copied: _Copied) -> None:
             _say(draft, row, role, text, at)
 
 
+def _result(draft: Draft, row: dict[str, Any], at: int, copied: _Copied) -> None:
+    gone = row["active"] in (0, False) and not row["compacted"]
+    if not draft.tools or gone or row["display_kind"] == "hidden" or copied.holds(row):
+        draft.skip("tool output")
+        return
+    identity = str(row["id"] if row["id"] is not None else f"T{len(draft.said) + 1}")
+    draft.result(result_text(_decoded(row["content"])), identity, row["timestamp"], at, text_of(row["tool_name"]))
+
+
 def _say(draft: Draft, row: dict[str, Any], role: str, text: str, at: int) -> None:
     text = clean(unwrapped(text)) if role == "user" else text
-    said = draft.hold(role, text, str(row["id"] if row["id"] is not None else f"L{len(draft.said) + 1}"),
-                      row["timestamp"], at)  # fmt: skip
+    number = 1 + sum(said.role != "tool" for said in draft.said.values()) if row["id"] is None else 0
+    said = draft.hold(role, text, str(row["id"] if row["id"] is not None else f"L{number}"), row["timestamp"], at)
     draft.called(said, _json(row["tool_calls"]))
     if not (text or said.files or said.commands):
         draft.skip("no text")

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from pipimem.importers import missing
-from pipimem.importers.draft import Draft, moment, span
+from pipimem.importers.draft import Draft, moment, span, text_of
 from pipimem.importers.reading import BOM, Lines, Part, ends, walk
 from pipimem.text import scrub
 from pipimem.transcript import ROLES, Session, Transcript, content_text
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".jsonl", ".jsonl.zst", ".ndjson")
 TIMES = ("timestamp", "time", "created_at", "date")
+TOOLS = True
 
 
 def detects(path: str, head: bytes) -> bool:
@@ -40,23 +41,27 @@ def sessions(path: str) -> list[Session]:
     return [Session("jsonl", _name(path), first=first, last=last)]
 
 
-def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None, *, tools: bool = False) -> Transcript:
     """The messages of users and assistants; other roles are counted as skipped."""
     if session not in ("", _name(path)):
         raise missing(path, session)
-    draft = Draft("jsonl", _name(path))
+    draft = Draft("jsonl", _name(path), tools=tools)
     source = draft.lines = Lines(path, draft.skipped, part=part)
     for number, at, row in source:
         if not isinstance(row, dict):
             draft.skip("not a message")
             continue
         role = ROLES.get(str(row.get("role", "")).lower(), "")
-        if not role:
+        tool = tools and row.get("role") == "tool"
+        if not (role or tool):
             draft.skip(f"role {row.get('role')}")
             continue
         identity = row.get("id")
         identity = str(identity) if isinstance(identity, str | int) and str(identity).strip() else f"L{number}"
         text = content_text(row.get("content", row.get("text")))
+        if tool:
+            draft.result(text, identity, _time(row), at, text_of(row.get("name")))
+            continue
         said = draft.add(role, text, identity, _time(row), at)
         if said:
             said.name = scrub(row["name"]) if isinstance(row.get("name"), str) else ""

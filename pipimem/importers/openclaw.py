@@ -39,6 +39,7 @@ REPLY_TAG = re.compile(r"\[\[\s*reply_to(?:_current|:[^\]\n]*)\s*\]\]\s*")
 PROMPTS = (("Read HEARTBEAT.md", "heartbeat"), ("[cron:", "cron"))
 INDEX_LIMIT = 64 * 1024 * 1024
 SILENT = ("HEARTBEAT_OK", "NO_REPLY")
+TOOLS = True
 
 
 def detects(path: str, head: bytes) -> bool:
@@ -74,38 +75,38 @@ def sessions(path: str) -> list[Session]:
         return _sessions(connection, path)
 
 
-def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None, *, tools: bool = False) -> Transcript:
     """What was said in one session, on the way to its newest entry."""
     if not head(path).startswith(MAGIC):
         about = _file_session(path)
-        draft = _draft(about)
+        draft = _draft(about, tools=tools)
         if about.kind and session != about.id:
             draft.skip(about.kind)
             return draft.done()
         return pi.read_file(draft, path, session, typed, part)
     with database(path) as connection:
-        return _transcript(connection, chosen(path, _sessions(connection, path), session))
+        return _transcript(connection, chosen(path, _sessions(connection, path), session), tools=tools)
 
 
-def each(path: str, skipped: dict[str, int]) -> Iterator[Transcript]:
+def each(path: str, skipped: dict[str, int], *, tools: bool = False) -> Iterator[Transcript]:
     """Every session that is not left alone, those of a database in one snapshot; the others are counted."""
     if not head(path).startswith(MAGIC):
         found = _file_session(path)
         if found.kind:
             count(skipped, found.kind)
         else:
-            yield read(path, found.id)
+            yield read(path, found.id, tools=tools)
         return
     with database(path) as connection:
         for about in _sessions(connection, path):
             if about.kind:
                 count(skipped, about.kind)
             else:
-                yield _transcript(connection, about)
+                yield _transcript(connection, about, tools=tools)
 
 
-def _transcript(connection: sqlite3.Connection, about: Session) -> Transcript:
-    draft, digest = _draft(about), blake2b(digest_size=16)
+def _transcript(connection: sqlite3.Connection, about: Session, *, tools: bool) -> Transcript:
+    draft, digest = _draft(about, tools=tools), blake2b(digest_size=16)
     pi.converse(draft, _entries(connection, about.id, draft.skipped, digest), typed)
     draft.session, draft.cwd = about.id, draft.cwd or about.cwd
     return draft.done(digest.hexdigest())
@@ -129,8 +130,8 @@ def typed(role: str, text: str) -> tuple[str, str, str]:
     return text, name, why or ("" if text or not whole else "host's own text")
 
 
-def _draft(about: Session) -> Draft:
-    draft = Draft("openclaw", about.id)
+def _draft(about: Session, *, tools: bool) -> Draft:
+    draft = Draft("openclaw", about.id, tools=tools)
     draft.title, draft.parent, draft.kind, draft.facts = about.title, about.parent, about.kind, dict(about.facts)
     return draft
 

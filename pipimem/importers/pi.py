@@ -10,7 +10,20 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipimem.importers import missing
-from pipimem.importers.draft import Draft, called, clean, command, moment, record, span, text_of, within
+from pipimem.importers.draft import (
+    CUT_SHORT,
+    Draft,
+    bounded,
+    called,
+    clean,
+    command,
+    moment,
+    record,
+    result_text,
+    span,
+    text_of,
+    within,
+)
 from pipimem.importers.reading import BOM, Lines, Part, ends, walk
 from pipimem.transcript import Session, Transcript, content_text
 
@@ -26,7 +39,9 @@ INJECTED = re.compile(
 )
 WRAPPED = re.compile(r"</?user_message\b[^>]*>")
 MIRROR = "delivery-mirror"
+RESULTS = ("toolResult", "tool")
 FILE = re.compile(r".*_([0-9a-fA-F-]{36})\.jsonl")
+TOOLS = True
 
 
 def detects(path: str, head: bytes) -> bool:
@@ -50,9 +65,9 @@ def sessions(path: str) -> list[Session]:
     return [listed("pi", path)]
 
 
-def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None, *, tools: bool = False) -> Transcript:
     """What was said on the way to the newest leaf."""
-    return read_file(Draft("pi", stem(path)), path, session, part=part)
+    return read_file(Draft("pi", stem(path), tools=tools), path, session, part=part)
 
 
 def read_file(
@@ -97,7 +112,7 @@ def converse(draft: Draft, rows: Iterable[tuple[int, int, object]], typed: Typed
             draft.skip("seen before")
             continue
         parent = row.get("parentId", last) if row.get("id") else last
-        nodes[identity] = _Node(identity, text_of(parent), last, at, row, typed)
+        nodes[identity] = _Node(identity, text_of(parent), last, at, row, typed, tools=draft.tools)
         nodes[identity].end = draft.lines.at if draft.lines is not None else -1
         last = identity
         target = text_of(row.get("targetId")) if kind == "leaf" else ""
@@ -129,7 +144,9 @@ class _Node:
     __slots__ = ("at", "before", "calls", "commands", "end", "failed", "files", "identity", "mirror", "name",
                  "parent", "reason", "role", "skips", "talk", "text", "time")  # fmt: skip
 
-    def __init__(self, identity: str, parent: str, before: str, at: int, row: dict[str, Any], typed: Typed) -> None:
+    def __init__(
+        self, identity: str, parent: str, before: str, at: int, row: dict[str, Any], typed: Typed, *, tools: bool
+    ) -> None:
         self.identity, self.parent, self.before, self.at, self.end = identity, parent, before, at, -1
         self.role = self.text = self.name = self.reason = ""
         self.calls, self.failed, self.talk, self.mirror = 0, False, False, False
@@ -141,11 +158,21 @@ class _Node:
         if row.get("type") != "message":
             self.reason = f"type {row.get('type')}"
             return
-        self._message(message, text_of(message.get("role")), typed)
+        role = text_of(message.get("role"))
+        if tools and role in RESULTS:
+            self._result(message)
+        else:
+            self._message(message, role, typed)
+
+    def _result(self, message: dict[str, Any]) -> None:
+        self.text, cut = bounded(clean(result_text(message.get("content"))))
+        self.role, self.name, self.talk = "tool", clean(text_of(message.get("toolName"))), True
+        self.reason, self.failed = "" if self.text else "tool output", message.get("isError") is True
+        self.skips += [CUT_SHORT] if cut else []
 
     def _message(self, message: dict[str, Any], role: str, typed: Typed) -> None:
         content = message.get("content")
-        if role in ("toolResult", "tool"):
+        if role in RESULTS:
             self.reason, self.failed, self.talk = "tool output", message.get("isError") is True, True
         elif role == "bashExecution":
             self.role, self.talk = "user", True
@@ -178,7 +205,7 @@ class _Node:
         draft.errors += self.failed
         for kind in self.skips:
             draft.skip(kind)
-        before = next(reversed(draft.said.values()), None) if self.mirror else None
+        before = draft.last_said() if self.mirror else None
         if before and before.role == self.role and before.text == self.text:
             draft.skip("told twice")
         elif self.reason or not self.role:

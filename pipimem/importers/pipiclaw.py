@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 LOG = re.compile(r"log\.jsonl(?:\.\d+)?")
+TOOLS = True
 
 
 def detects(path: str, head: bytes) -> bool:
@@ -52,10 +53,10 @@ def sessions(path: str) -> list[Session]:
     return [Session("pipiclaw", _channel(path), first=first, last=last, facts={"chat": _channel(path)})]
 
 
-def read(path: str, session: str = "", part: Part | None = None) -> Transcript:
+def read(path: str, session: str = "", part: Part | None = None, *, tools: bool = False) -> Transcript:
     """What people and the bot said, a line told twice taken once."""
     if os.path.basename(path) == "context.jsonl":
-        draft = Draft("pipiclaw", _channel(path))
+        draft = Draft("pipiclaw", _channel(path), tools=tools)
         draft.facts["chat"] = _channel(path)
         return pi.read_file(draft, path, session, part=part)
     if session not in ("", _channel(path)):

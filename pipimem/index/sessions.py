@@ -295,9 +295,10 @@ class Sessions:
         return self._messages("id BETWEEN ? AND ? ORDER BY at, id", (low, high))
 
     def last(self, talk: Talk) -> list[Spoken]:
-        """The last message of a conversation, if it has one."""
+        """The last message somebody said in a conversation, if there is one."""
         low, high = talk.id << SOURCE_BITS, (talk.id + 1 << SOURCE_BITS) - 1
-        return self._messages("id BETWEEN ? AND ? ORDER BY at DESC, id DESC LIMIT 1", (low, high))
+        said = f"id & {ROLE_MASK} <> {ROLES.index('tool')}"
+        return self._messages(f"id BETWEEN ? AND ? AND {said} ORDER BY at DESC, id DESC LIMIT 1", (low, high))
 
     def _messages(self, where: str, values: Sequence[Any] = ()) -> list[Spoken]:
         return [Spoken(row) for row in self.db().execute(f"SELECT {_MESSAGE} FROM messages WHERE {where}", values)]

@@ -52,7 +52,10 @@ less, so `B` is lower than for passages."""
 
 
 class Within:
-    """A part of the messages as SQL over the full text: a condition on its rows, and its values."""
+    """A part of the messages as SQL over the full text: a condition on its rows, and its values.
+
+    Without a `role` it is what was said: what tools returned is found only where it is asked for.
+    """
 
     __slots__ = ("condition", "values")
 
@@ -60,6 +63,8 @@ class Within:
         parts = [f"(f.rowid >> {SOURCE_BITS}) IN (SELECT id FROM sources WHERE {sources})"] if sources else []
         if role:
             parts.append(f"f.rowid & {ROLE_MASK} = {ROLES.index(role)}")
+        else:
+            parts.append(f"f.rowid & {ROLE_MASK} <> {ROLES.index('tool')}")
         self.condition = "".join(f" AND {part}" for part in parts)
         self.values = tuple(values)
 
