@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pipimem.errors import Unreadable
-from pipimem.importers import BROKEN, Importer, each, recognised, without_repeats
+from pipimem.importers import BROKEN, Importer, each, recognised, with_tools, without_repeats
 from pipimem.importers.reading import digest, zstd
 from pipimem.transcript import REFERENCE, Transcript
 
@@ -88,6 +88,33 @@ def test_a_hosts_transcript_gives_the_expected_messages(case: str, tmp_path: Pat
             assert [m.id for m in last.messages] == wanted["new after the others"]
             assert last.skipped["in an earlier session"] == len(found.messages) - len(last.messages)
     assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before, "a host's folder was changed"
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "with tools" in spec(c)])
+def test_what_tools_returned_is_among_the_messages_where_it_is_wanted(case: str, tmp_path: Path) -> None:
+    folder, importer = built(case, tmp_path), with_tools(module(case.split("/", maxsplit=1)[0]))
+    for wanted in spec(case)["with tools"]:
+        path = str(folder / wanted["file"])
+        found = importer.read(path, wanted.get("session", ""))
+        got, want = compared(found, wanted)
+        assert got == want
+        assert any(m.role == "tool" for m in found.messages)
+        assert found.messages in [t.messages for t in each(importer, path, {})]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_was_said_is_the_same_with_and_without_what_tools_returned(case: str, tmp_path: Path) -> None:
+    if case == "codex/packed" and zstd() is None:
+        pytest.skip("no package unpacks Zstandard here")
+    folder, importer = built(case, tmp_path), module(case.split("/", maxsplit=1)[0])
+    for wanted in spec(case)["reads"]:
+        path, session = str(folder / wanted["file"]), wanted.get("session", "")
+        without, whole = importer.read(path, session), with_tools(importer).read(path, session)
+        assert whole.talk == without.messages
+        assert all(m.role != "tool" for m in without.messages)
+        assert len({m.ref for m in whole.messages}) >= len({m.ref for m in without.messages})
+        for fact in ("session", "title", "digest", "calls", "errors", "first", "last", "parent", "kind", "facts"):
+            assert getattr(whole, fact) == getattr(without, fact)
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if "sessions" in spec(c)])

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipimem.errors import NotFound, Unreadable, Usage
+from pipimem.importers import Importer, with_tools
 from pipimem.importers.reading import zstd
 from pipimem.transcript import Message, Transcript
 from tests.test_importer_golden import CASES, built, module, spec
@@ -23,7 +24,9 @@ ODD = st.sampled_from(
 LINES = [
     (case, read["file"], read.get("session", ""))
     for case in CASES
-    if not case.startswith(("hermes/early", "hermes/now", "hermes/children", "openclaw/database", "codex/packed"))
+    if not case.startswith(
+        ("hermes/early", "hermes/now", "hermes/children", "hermes/tool", "openclaw/database", "codex/packed")
+    )
     for read in spec(case)["reads"]
 ]
 DATABASES = [c for c in CASES if c.startswith(("hermes/", "openclaw/database")) and c != "hermes/export"]
@@ -45,10 +48,15 @@ def keyed(transcript: Transcript) -> dict[tuple[str, str], Message]:
     return {(m.ref, m.role): m for m in transcript.messages}
 
 
-def read(case: str, path: Path, session: str) -> Transcript | None:
+def reader(case: str, *, tools: bool) -> Importer:
+    found = module(case.split("/", maxsplit=1)[0])
+    return with_tools(found) if tools else found
+
+
+def read(case: str, path: Path, session: str, *, tools: bool) -> Transcript | None:
     """The session, or none where the damaged file does not hold it (any more)."""
     try:
-        return module(case.split("/", maxsplit=1)[0]).read(str(path), session)
+        return reader(case, tools=tools).read(str(path), session)
     except NotFound:
         return None
 
@@ -59,16 +67,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @FAST
-@given(which=st.sampled_from(LINES), part=st.floats(0, 1))
+@given(which=st.sampled_from(LINES), part=st.floats(0, 1), tools=st.booleans())
 def test_any_prefix_is_read_and_what_it_gave_stays_when_the_file_grows(
-    folder: Path, which: tuple[str, str, str], part: float
+    folder: Path, which: tuple[str, str, str], part: float, tools: bool
 ) -> None:
     case, file, session = which
     path, data = source(case, file, folder)
     path.write_bytes(data)
-    whole = module(case.split("/", maxsplit=1)[0]).read(str(path), session)
+    whole = reader(case, tools=tools).read(str(path), session)
     path.write_bytes(data[: int(len(data) * part)])
-    before = read(case, path, session)
+    before = read(case, path, session, tools=tools)
     module(case.split("/", maxsplit=1)[0]).sessions(str(path))
     if before is None:
         return
@@ -82,7 +90,7 @@ def test_any_prefix_is_read_and_what_it_gave_stays_when_the_file_grows(
         grown = later.text.startswith(message.text) or (case.startswith("codex/") and later.text in message.text)
         assert grown
     path.write_bytes(data)
-    again = module(case.split("/", maxsplit=1)[0]).read(str(path), session)
+    again = reader(case, tools=tools).read(str(path), session)
     assert (again.messages, again.skipped, again.digest) == (whole.messages, whole.skipped, whole.digest)
 
 
@@ -96,9 +104,9 @@ def places(value: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @FAST
-@given(which=st.sampled_from(LINES), data=st.data())
+@given(which=st.sampled_from(LINES), data=st.data(), tools=st.booleans())
 def test_a_record_misshapen_anywhere_stops_nothing(
-    folder: Path, which: tuple[str, str, str], data: st.DataObject
+    folder: Path, which: tuple[str, str, str], data: st.DataObject, tools: bool
 ) -> None:
     case, file, session = which
     path, whole = source(case, file, folder)
@@ -118,7 +126,7 @@ def test_a_record_misshapen_anywhere_stops_nothing(
     lines[number] = json.dumps(row)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     try:
-        found = module(case.split("/", maxsplit=1)[0]).read(str(path), session)
+        found = reader(case, tools=tools).read(str(path), session)
         module(case.split("/", maxsplit=1)[0]).sessions(str(path))
     except (NotFound, Usage):
         return  # the session's own id was changed, or doubled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import tracemalloc
 from contextlib import closing
@@ -72,6 +73,39 @@ def test_tool_output_longer_than_any_line_may_be_is_counted_as_tool_output(tmp_p
     assert [(m.text, m.commands) for m in found.messages] == [("失败了", ("make",))]
     assert (found.calls, found.errors) == (1, 1)
     assert found.skipped == {"tool call": 1, "tool output": 1}
+
+
+def test_a_long_result_keeps_its_head_and_tail_is_counted_and_no_secret_is_cut_in_half(tmp_path: Path) -> None:
+    key = "AKIA" + "Q3XZ7PLM2RTV9KWD"
+    middle = "".join(f"第 {n} 行 of the log\n" for n in range(2000))
+    for text in (
+        "开头\n" + middle + "结尾", "x " * 1993 + key + " y" * 9000, "水" * 3990 + key + "位" * 9000 + key + "高" * 3988,
+        f"{key}{'/' * 20_000}{key}",
+    ):  # fmt: skip
+        path = rollout(tmp_path / "r.jsonl", item({"type": "function_call_output", "call_id": "k", "output": text}))
+        found = codex.read(path, tools=True)
+        kept = found.messages[0].text if found.messages else ""
+        assert len(kept) <= 8_100
+        assert found.skipped.get("tool output cut short", 0) == 1
+        if text[0] == "开":
+            assert kept.startswith("开头\n第 0 行")
+            assert kept.endswith("第 1999 行 of the log\n结尾")
+            assert re.search(r"log\n\[… [\d,]+ characters …\]\n第 ", kept)
+        pieces = {key[a : a + 8] for a in range(len(key) - 7)}
+        assert not [p for p in pieces if p in kept.replace(key, "")]
+
+
+def test_a_private_key_is_no_half_of_one_after_a_cut(tmp_path: Path) -> None:
+    lines = "".join("MIIEowIBAAKCAQEAx7" + f"{n:04d}" * 11 + "\n" for n in range(200))
+    begin, end = "-----BEGIN RSA " + "PRIVATE KEY-----\n", "-----END RSA " + "PRIVATE KEY-----\n"
+    path = rollout(
+        tmp_path / "r.jsonl",
+        item({"type": "function_call_output", "call_id": "k", "output": f"密钥\n{begin}{lines}{end}done"}),
+    )
+    kept = codex.read(path, tools=True).messages[0].text
+    assert kept.startswith("密钥")
+    assert kept.endswith("done")
+    assert "MIIE" not in kept
 
 
 def test_a_record_of_talk_over_eight_megabytes_is_too_long_and_the_next_is_read(tmp_path: Path) -> None:

@@ -272,6 +272,29 @@ def test_the_recent_context_names_the_last_sessions_of_the_channel_and_what_open
     assert "claude:" not in memory.context(mode="auto", recent=True).text
 
 
+def test_the_running_session_and_what_it_was_given_stay_out_of_the_recent_context(
+    memory: Memory, talks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claude(talks / "dddd-4.jsonl", [("user", "接着说网关的事。")])
+    memory.import_sessions("claude", str(talks / "dddd-4.jsonl"), channel="dm:ines", everything=True)
+    everything = memory.context(channel="dm:ines", mode="auto", recent=True).text
+    assert "[claude:aaaa-1]" in everything
+    assert "[claude:dddd-4]" in everything
+    for name in ("dddd-4", "claude:dddd-4"):
+        text = memory.context(channel="dm:ines", mode="auto", recent=True, session=name).text
+        assert "[claude:dddd-4]" not in text
+        assert "[claude:aaaa-1]" in text
+    memory.add("The relay gateway drops idle webhooks after 90 seconds.", "dm:ines")
+    asked = "Why does the relay gateway drop idle webhooks?"
+    given = [memory.context(asked, "dm:ines", mode="auto", session=s).text for s in ("dddd-4", "dddd-4", "eeee-5")]
+    assert ["after 90 seconds" in text for text in given] == [True, False, True]
+    root = memory.workspace.root
+    memory.close()
+    words = ["-w", root, "context", "--channel", "dm:ines", "--mode", "auto", "--recent"]
+    assert "[claude:dddd-4]" in run(*words).out
+    assert "[claude:dddd-4]" not in run(*words, "--session", "dddd-4").out
+
+
 def test_the_timeline_tells_the_last_sessions_and_messages(memory: Memory) -> None:
     sessions, said = memory.timeline(3, 2, all_channels=True)
     assert [s.session for s in sessions] == ["aaaa-1", "bbbb-2"]

@@ -30,6 +30,8 @@ RESULT_LIMIT, RESULT_EDGE = 8_000, 1_000
 WORD = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./+=:@~%"
 RESULT_KEYS = ("aggregated_output", "aggregatedOutput", "output", "content", "text", "result", "Ok", "Err", "message")
 STREAMS = ("stdout", "stderr")
+WRAPPING = {*RESULT_KEYS, *STREAMS, "error", "exit_code", "exitCode", "metadata", "success", "isError", "is_error"}
+"""The keys of an object that a host put around a result; one with others is a result itself."""
 REASONS = 100  # distinct reasons of one source; a damaged file must not fill the report
 UNSAFE = re.compile(r"[\s#%]")
 
@@ -171,11 +173,12 @@ def bounded(text: str) -> tuple[str, bool]:
     return f"{head.rstrip()}\n[… {len(text) - len(head) - len(tail):,} characters …]\n{tail.lstrip()}".strip(), True
 
 
-def result_text(value: object, depth: int = 4) -> str:
+def result_text(value: object, depth: int = 8) -> str:
     """The text in a tool's result: plain, parts, an object with its output or its streams, or that object as JSON."""
     if isinstance(value, str):
         given = record(value) if value.lstrip().startswith("{") else {}
-        return (result_text(given, depth - 1) if depth and given else "") or value
+        told = depth and set(given) <= WRAPPING and any(k in given for k in (*RESULT_KEYS, *STREAMS, "error"))
+        return result_text(given, depth - 1) if told else value
     if isinstance(value, list):
         return "\n".join(t for part in value if depth and (t := result_text(part, depth - 1)))
     if not isinstance(value, dict) or not depth or "image" in text_of(value.get("type")):

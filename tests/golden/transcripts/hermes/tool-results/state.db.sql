@@ -1,0 +1,16 @@
+CREATE TABLE schema_version(version INTEGER);
+INSERT INTO schema_version VALUES (30);
+CREATE TABLE sessions(id TEXT PRIMARY KEY, source TEXT, model_config TEXT, parent_session_id TEXT, started_at REAL, ended_at REAL, end_reason TEXT, message_count INTEGER, title TEXT);
+CREATE TABLE messages(id INTEGER PRIMARY KEY, session_id TEXT, role TEXT, content TEXT, tool_call_id TEXT, tool_calls TEXT, tool_name TEXT, timestamp REAL, active INTEGER DEFAULT 1, compacted INTEGER DEFAULT 0, _compressed_summary INTEGER, display_kind TEXT);
+INSERT INTO sessions(id,source,started_at,ended_at,end_reason,message_count,title) VALUES ('before','cli',1774947600,1774947700,'compression',4,'巡检');
+INSERT INTO sessions(id,source,parent_session_id,started_at,message_count,title) VALUES ('after','cli','before',1774947700,5,'巡检（续）');
+INSERT INTO messages(id,session_id,role,content,timestamp) VALUES (1, 'before', 'user', '巡检泵站', 1774947600);
+INSERT INTO messages(id,session_id,role,content,timestamp,tool_calls) VALUES (2, 'before', 'assistant', '', 1774947601, '[{"id":"c1","type":"function","function":{"name":"terminal","arguments":"{\"command\":\"check pumps\"}"}}]');
+INSERT INTO messages(id,session_id,role,content,timestamp,tool_name,tool_call_id) VALUES (3, 'before', 'tool', '{"output":"三号泵：温度 71 度","exit_code":1,"error":null}', 1774947602, 'terminal', 'c1');
+INSERT INTO messages(id,session_id,role,content,timestamp,tool_name) VALUES (4, 'before', 'tool', '{"pump":3,"content":"hot"}', 1774947603, 'lookup');
+INSERT INTO messages(id,session_id,role,content,timestamp,active) VALUES (5, 'before', 'tool', 'taken back', 1774947603, 0);
+INSERT INTO messages(id,session_id,role,content,timestamp) VALUES (6, 'after', 'user', '巡检泵站', 1774947700);
+INSERT INTO messages(id,session_id,role,content,timestamp,tool_calls) VALUES (7, 'after', 'assistant', '', 1774947701, '[{"id":"c1","type":"function","function":{"name":"terminal","arguments":"{\"command\":\"check pumps\"}"}}]');
+INSERT INTO messages(id,session_id,role,content,timestamp,tool_name) VALUES (8, 'after', 'tool', '{"output":"三号泵：温度 71 度","exit_code":1,"error":null}', 1774947702, 'terminal');
+INSERT INTO messages(id,session_id,role,content,timestamp) VALUES (9, 'after', 'assistant', '停了三号泵。', 1774947710);
+INSERT INTO messages(id,session_id,role,content,timestamp,tool_name) VALUES (10, 'after', 'tool', 'stopped', 1774947711, 'terminal');
