@@ -431,8 +431,8 @@ def test_no_hostile_reply_makes_any_file_worse(dm: Memory, root: Path, script: C
         Next=[own(2, "Call Tobias", "2026-03-01")],
     )
     memory = "".join(
-        f"- 第 {n} 号窑 reads odd {'x' * 90} <!-- m-{n:08x} kind=insight since=2026-01-01 by=updater -->\n"
-        for n in range(30, 90)
+        f"- 第 {n} 号窑 reads odd {'x' * 170} <!-- m-{n:08x} kind=insight since=2026-01-01 by=updater -->\n"
+        for n in range(30, 60)
     )
     (root / FOLDER / "MEMORY.md").write_text(f"# M\n\n## Facts\n\n- 手写的一条\n{memory}", "utf-8")
     blocks = "".join(f"\n## 2026-0{n}-11 窑 {n}\n\n- We decided on wire K{n}\n" for n in range(1, 8))
