@@ -70,15 +70,17 @@ def until_told(
     `beside` is work to do meanwhile: it is given a function that waits so many seconds and tells whether to end, and
     a signal ends it wherever it is. Raises `KeyboardInterrupt` for SIGINT, and what `report` raises.
     """
+    watch = Watch(root, report, poll=poll, wanted=wanted)
     told: list[int] = []
 
-    def terminate(number: int, frame: FrameType | None) -> None:
+    def end(number: int, frame: FrameType | None) -> None:
         told.append(number)
+        watch.stop()  # an exception in somebody's destructor is lost; this is not
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, terminate)
+    ended = [signal.SIGTERM] + [signal.SIGINT] * (signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+    before = {number: signal.signal(number, end) for number in ended}
     try:
-        watch = Watch(root, report, poll=poll, wanted=wanted)
         if beside is None:
             watch.run()
         else:
@@ -87,7 +89,10 @@ def until_told(
         if not told:
             raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if signal.SIGINT in told:
+        raise KeyboardInterrupt
 
 
 class Watch:
