@@ -30,7 +30,7 @@ from pipimem.transcript import Transcript  # noqa: E402
 from tests.small_model import served  # noqa: E402
 
 JOBS = ("extract", "refresh", "promote", "condense", "fold")
-CHANNEL, FOLDER, SLICE = "dm:model", "channels/dm%3Amodel", 8
+CHANNEL, FOLDER, SLICE = "dm:model", "channels/dm%3Amodel", 3
 FILES = ("SESSION.md", "MEMORY.md", "HISTORY.md", "HISTORY.archive.md")
 
 
@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=20)
     runs = parser.parse_args().runs
     try:
-        with served(8192, 250) as address, workspace(address) as memory:
+        with served(6144, 200) as address, workspace(address) as memory:
             return work(memory, runs)
     except ImportError as error:
         print(f"not run: {error}")
@@ -71,7 +71,7 @@ def grow(folder: Path) -> None:
     own = "<!-- m-{0:08x} kind={1} since=2026-03-{2:02} src=jsonl:old#{0} conf=0.9 by=updater -->"
     entries = [
         f"- 第 {n} 号窑的热电偶 okapi{n} reads a bit odd since the wire was changed {own.format(n, 'insight', n % 27 + 1)}"
-        for n in range(1, 70)
+        for n in range(1, 30)
     ]
     (folder / "MEMORY.md").write_text(
         "# Memory\n\n## Facts\n\n- 手写的一条，不许动\n" + "\n".join(entries) + "\n", "utf-8"
