@@ -27,6 +27,7 @@ IDENTITY = ("pipimem", "pipimem@localhost")
 RUN = "Pipimem-Run"
 ACTOR = "Pipimem-Actor"
 LIMIT = 10.0  # seconds one git process may take
+LOCK_WAIT = 2.0  # seconds to wait for git's own lock
 HOOK_LIMIT = 30.0
 SAMPLED, LOOSE = "17", 6700
 """The folder of loose objects that git samples as well, and how many in all are enough to ask it (its `gc.auto`)."""
@@ -194,13 +195,13 @@ class Repository:
         message: str,
         *,
         author: tuple[str, str] | None = None,
-        wait: float = 2.0,
+        wait: float | None = None,
     ) -> str | None:
         """Commits exactly these contents on HEAD's branch and gives the new id; None if nothing would change.
 
         A content is bytes, a blob id from an earlier `Deferred`, or None for a deletion. What the person
         staged stays staged, in these very paths too; else their index follows. Paths in `ignored` are left
-        out, `Refused` when no other is left. `wait` is how long to wait for git's own lock, in seconds;
+        out, `Refused` when no other is left. `wait` is how long to wait for git's own lock, in seconds (2);
         whatever else is in the way is `Deferred`.
         """
         blobs: dict[str, str | None] = {}
@@ -209,7 +210,7 @@ class Repository:
                 if isinstance(content, str):
                     self._check_blob(path, content)
                 blobs[path] = self._blob(path, content) if isinstance(content, bytes) else content
-            with _IndexLock(self.root, self._git_dir, wait) as lock:
+            with _IndexLock(self.root, self._git_dir, LOCK_WAIT if wait is None else wait) as lock:
                 return self._commit(lock, blobs, message, author or IDENTITY)
         except GitOff:
             raise

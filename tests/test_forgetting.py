@@ -261,7 +261,10 @@ def test_what_git_never_had_it_does_not_get_by_forgetting(make: Make, root: Path
     assert git(root, "status", "--porcelain") == "?? pipimem.toml\n"
 
 
-def test_a_commit_that_waits_loses_what_is_forgotten_with_its_blob(make: Make, root: Path) -> None:
+def test_a_commit_that_waits_loses_what_is_forgotten_with_its_blob(
+    make: Make, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipimem.git.LOCK_WAIT", 0.1)
     memory = make({f"{OPS}/MEMORY.md": "# M\n\n- first\n"}, git=True)
     memory.add("a second thing", "ops")
     (root / ".git/index.lock").write_bytes(b"")

@@ -257,7 +257,7 @@ def test_a_damaged_file_does_not_hold_up_the_plans_other_files(make: Callable[..
     assert any("NUL" in o.reason for o in applied.plan.rejected)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_blame_stays_right_under_random_edits_and_undoing_all_restores_every_byte(tmp_path: Path, seed: int) -> None:
     from tests.bench.edits import Edits, undo_everything
 

@@ -71,7 +71,7 @@ def grow(folder: Path) -> None:
     own = "<!-- m-{0:08x} kind={1} since=2026-03-{2:02} src=jsonl:old#{0} conf=0.9 by=updater -->"
     entries = [
         f"- 第 {n} 号窑的热电偶 okapi{n} reads a bit odd since the wire was changed {own.format(n, 'insight', n % 27 + 1)}"
-        for n in range(1, 30)
+        for n in range(1, 40)
     ]
     (folder / "MEMORY.md").write_text(
         "# Memory\n\n## Facts\n\n- 手写的一条，不许动\n" + "\n".join(entries) + "\n", "utf-8"
