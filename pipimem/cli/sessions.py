@@ -73,6 +73,8 @@ def _print_report(report: Report, *, dry_run: bool) -> None:
     print(f"{verb} {plural(len(done), 'session')}, {plural(sum(d.kept for d in done), 'message')}; {same} unchanged.")
     if report.skipped:
         print(f"Passed over: {_reasons(report.skipped)}.")
+    if "another project" in report.skipped:
+        print("pipimem: --project DIR takes another project's, --all those of every project.", file=sys.stderr)
     if report.deferred:
         print(f"Not committed: {report.deferred}")
 

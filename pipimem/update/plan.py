@@ -145,6 +145,8 @@ def _kind(ops: Sequence[Op]) -> str:
 def _one(op: Op) -> str:
     if op.op == "block" and "/memory/" in f"/{op.path}":
         return f"note “{op.text}”"
+    if op.op == "block":
+        return f"log “{op.heading}”"
     if op.op in ("file", "remove"):
         return f"{NAMES[op.op]} {op.path}"
     return f"{NAMES[op.op]} “{op.text}”" if op.op in ("add", "note", "supersede") else ""
