@@ -38,10 +38,11 @@ def main() -> int:
     """Runs the jobs and prints a table: what the model's reply came to, and whether everything is still there."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
-    runs = parser.parse_args().runs
+    parser.add_argument("--first", type=int, default=0, help="begin with that run, to share the work between processes")
+    options = parser.parse_args()
     try:
         with served(6144, 200) as address, workspace(address) as memory:
-            return work(memory, runs)
+            return work(memory, range(options.first, options.first + options.runs))
     except ImportError as error:
         print(f"not run: {error}")
         return 0
@@ -87,7 +88,7 @@ def grow(folder: Path) -> None:
     (folder / "HISTORY.md").write_text("# History\n" + blocks, "utf-8")
 
 
-def work(memory: Memory, runs: int) -> int:
+def work(memory: Memory, runs: range) -> int:
     """The jobs in turn; a line for each run."""
     slices = [
         piece
@@ -96,7 +97,7 @@ def work(memory: Memory, runs: int) -> int:
     ]
     folder = Path(memory.workspace.root, FOLDER)
     bad, origins = 0, Counter[str]()
-    for number in range(runs):
+    for number in runs:
         job = JOBS[number % len(JOBS)]
         before = said(folder)
         if job in ("extract", "refresh"):
@@ -115,7 +116,7 @@ def work(memory: Memory, runs: int) -> int:
         print(
             f"{number + 1:>3} {job:<9} {plan.origin:<28} {plan.tokens:>6} tokens  {changes} files, rejected {len(plan.rejected)}, lost {len(lost)}, {wrong or 'valid'}"
         )
-    print(f"{runs} runs: {dict(origins)}; {bad} left something lost or invalid")
+    print(f"{len(runs)} runs: {dict(origins)}; {bad} left something lost or invalid")
     return 1 if bad else 0
 
 
