@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from pipimem import markdown
@@ -35,6 +35,8 @@ JOBS = (*TALK, *TIDY)
 RETAINING = tuple(job for job in JOBS if job != "promote")
 """The jobs before a compaction: a session that goes on keeps its SESSION."""
 HOWS = ("done", "failed")
+AGES = (timedelta(1), timedelta(2), timedelta(14))
+"""When an item of SESSION is looked at: no longer of today, and when `update.promote` calls it proven or stale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +104,20 @@ class Lifecycle:
         memory, history = self._text("MEMORY.md"), self._text("HISTORY.md")
         record = self._record()
         return schedule.State(
-            window.turns, window.calls, dates.when(window.last), self._movable(), len(decode(memory)), _blocks(memory),
+            window.turns, window.calls, dates.when(window.last),
+            self._movable(record["done"].get("promote", "")), len(decode(memory)), _blocks(memory),
             len(decode(history)), _blocks(history), _times(record["done"]), _times(record["failed"]),
         )  # fmt: skip
 
-    def _movable(self) -> int:
-        """How many items of SESSION may have somewhere to go."""
-        today = self._now.date().isoformat()
+    def _movable(self, done: str) -> int:
+        """How many items of SESSION may have somewhere to go since promotion last ran on the day `done`.
+
+        Settled ones, and those that have come of an age since: otherwise a model would be asked the same every time.
+        """
         entries = markdown.parse(self._text("SESSION.md")).entries
         own = [e.facts for e in entries if e.id and e.facts.get("by") == "updater"]
-        return sum(bool(facts.get("until")) or "" < facts.get("since", "") < today for facts in own)
+        today = self._now.date().isoformat()
+        return sum(bool(facts.get("until")) or _came_of_age(facts.get("since", ""), done[:10], today) for facts in own)
 
     def _text(self, name: str) -> bytes:
         return self._workspace.read(f"{self._channel.path}/{name}") or b""
@@ -176,6 +182,15 @@ class Lifecycle:
     @property
     def _path(self) -> str:
         return self._workspace.private("state", "schedule", f"{folder_name(self._channel.id)}.json")
+
+
+def _came_of_age(since: str, last: str, today: str) -> bool:
+    """Whether an item of the day `since` came of one of the ages after the day `last` ("" for never), up to today."""
+    try:
+        days = [(date.fromisoformat(since) + age).isoformat() for age in AGES]
+    except ValueError:
+        return False
+    return any(last < day <= today for day in days)
 
 
 def _blocks(data: bytes) -> int:

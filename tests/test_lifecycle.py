@@ -160,3 +160,16 @@ def test_what_was_said_over_many_turns_is_still_found_after_files_were_made_shor
     assert len(said) == 25
     assert len(found(memory, said)) >= 24
     assert len(memory.workspace.read("channels/ops/HISTORY.archive.md") or b"") > 1000
+
+
+def test_promotion_is_due_when_an_item_comes_of_age_and_not_again_every_time(dm: Memory, root: Path) -> None:
+    day = (dm.now().date() - timedelta(1)).isoformat()
+    session = root / "channels/dm%3Aines/SESSION.md"
+    item = f"- 回板后先测热电偶 <!-- m-00000001 since={day} by=updater -->\n"
+    session.write_text(f"# Session\n\n## Next Steps\n\n{item}", "utf-8")
+    life = dm._lifecycle("dm:ines")
+    assert life.state("promote").session == 1
+    assert next(s for s in dm.maintain("dm:ines")["dm:ines"] if s.name == "promote").done
+    assert dm._lifecycle("dm:ines").state("promote").session == 0
+    session.write_text(session.read_text("utf-8").replace("by=updater", f"until={day} by=updater"), "utf-8")
+    assert dm._lifecycle("dm:ines").state("promote").session == 1
