@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pipimem
@@ -20,7 +20,7 @@ from pipimem.recall import cues, route
 from pipimem.recall.query import spelled_out, telling, translated
 from pipimem.recall.router import segments
 from pipimem.recall.shape import shape
-from pipimem.recall.signature import signature
+from pipimem.recall.signature import FRAME, NOISE, SIGNS, signature
 
 GOLDEN = Path(__file__).parent / "golden" / "recall"
 MESSAGES = [json.loads(line) for line in (GOLDEN / "messages.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -252,7 +252,14 @@ def test_an_error_or_a_file_given_beside_the_message_is_reason_enough() -> None:
     assert "api/quote.py" in way.queries
 
 
-@given(st.text(max_size=300))
+WORDS_OF_ERRORS = st.lists(st.sampled_from([*SIGNS, *NOISE, *FRAME, "/tmp/a.py", "12", "0x7f", ":", "\n", "?", "上次", "报错"]))
+"""Error reports in pieces: most lines of them name nothing that stays the same."""
+
+
+@given(st.text(max_size=300) | WORDS_OF_ERRORS.map(" ".join))
+@example('File "')
+@example("Traceback (most recent call last):")
+@example("    at 12:40\n")
 def test_the_router_is_deterministic_and_never_raises(text: str) -> None:
     one, other = route(text, budget=1200), route(text, budget=1200)
     assert (one.fire, one.reason, one.queries) == (other.fire, other.reason, other.queries)

@@ -101,7 +101,10 @@ def route(
     if not (always or given or enough):
         return Route(_against(cued[best] if best >= 0 else {}), [], budget, fire=False)
     reason = "asked for" if always else _for(cued[best]) if enough else "an error or file was given"
-    return Route(reason, [*_groups(parts, worths), *(Group([g]) for g in given if g)], budget, fire=True)
+    groups = [*_groups(parts, worths), *(Group([g]) for g in given if g)]
+    if not (always or any(group.queries for group in groups)):  # `File "` alone: an error without a name
+        return Route("nothing in it to look for", [], budget, fire=False)
+    return Route(reason, groups, budget, fire=True)
 
 
 def segments(text: str) -> Iterator[str]:
