@@ -12,9 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import pipimem
 from pipimem.memory import Memory
+
+# The suite draws the same examples every time, so that a red run means the change at hand; `--hypothesis-profile deep`
+# draws many new ones. Time is the benchmarks' matter.
+settings.register_profile("suite", derandomize=True, deadline=None, database=None)
+settings.register_profile("deep", max_examples=2_000, deadline=None, print_blob=True)
+settings.load_profile("suite")
 
 CASES = Path(__file__).parent / "cases"
 SAMPLE = Path(__file__).parents[1] / "sample-workspace"
