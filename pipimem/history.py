@@ -432,16 +432,15 @@ def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
     A three-way merge by lines in which neighbours do not disturb each other: two entries that stand side by side are
     two things, which git's own merge would call a conflict.
     """
-    from difflib import SequenceMatcher
-
     old, new, current = (text.splitlines(keepends=True) for text in (after, before, now))
     place: dict[int, int] = {}
-    for a, b, size in SequenceMatcher(None, old, current, autojunk=False).get_matching_blocks():
-        place.update((a + i, b + i) for i in range(size))
+    for tag, i1, i2, j1, j2 in _steps(old, current):
+        if tag == "equal":
+            place.update(zip(range(i1, i2), range(j1, j2), strict=True))
     fresh = set(range(len(current))).difference(place.values())
     since = _ids(current) - _ids(old)
     result = list(current)
-    for tag, i1, i2, j1, j2 in reversed(SequenceMatcher(None, old, new, autojunk=False).get_opcodes()):
+    for tag, i1, i2, j1, j2 in reversed(_steps(old, new)):
         if tag == "equal":
             continue
         if i1 == i2:
@@ -461,6 +460,21 @@ def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
             return None
         result[start : start + i2 - i1] = new[j1:j2]
     return b"".join(result)
+
+
+def _steps(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[str, int, int, int, int]]:
+    """The steps of difflib from one text to the other. What both begin and end with is equal, else a line that was
+    added between two like ones is taken for a change of both.
+    """
+    from difflib import SequenceMatcher
+
+    least = min(len(old), len(new))
+    head = next((i for i in range(least) if old[i] != new[i]), least)
+    tail = next((i for i in range(least - head) if old[-1 - i] != new[-1 - i]), least - head)
+    ends = len(old) - tail, len(new) - tail
+    steps = SequenceMatcher(None, old[head : ends[0]], new[head : ends[1]], autojunk=False).get_opcodes()
+    between = [(tag, head + i1, head + i2, head + j1, head + j2) for tag, i1, i2, j1, j2 in steps]
+    return [("equal", 0, head, 0, head), *between, ("equal", ends[0], len(old), ends[1], len(new))]
 
 
 def _ids(lines: Sequence[bytes]) -> set[bytes]:

@@ -28,6 +28,9 @@ ONLY_COMMENT = re.compile(r"(?:\s*<!--.*?-->)*\s*", re.DOTALL)
 DATE = re.compile(r"[\[(*_]{0,4}(\d{4}(?:-\d{1,2}-|/\d{1,2}/|\.\d{1,2}\.|年\d{1,2}月)\d{1,2})(?!\d)")
 CONTROL = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127))
 
+NO_TEXT = frozenset(("fence", "code_block", "html_block"))
+"""The token types of blocks in which nothing is a person's sentence: code and HTML."""
+
 
 class Section:
     """A heading with the text up to the next heading; `level` 0 and an empty trail before the first heading.
@@ -86,10 +89,11 @@ class Parsed:
     """A file cut into sections and blocks. `front` is the byte range of the front matter, (0, 0) without one.
 
     `family` says how its entries stand: "listed" (list items), "separated" (`§` lines between them, no headings), or
-    "dated" (no headings; paragraphs that begin with a date, besides list items).
+    "dated" (no headings; paragraphs that begin with a date, besides list items). `nested` are the byte ranges of code
+    and HTML blocks that stand within other blocks, in order.
     """
 
-    __slots__ = ("blocks", "data", "entries", "family", "front", "newline", "offsets", "sections")
+    __slots__ = ("blocks", "data", "entries", "family", "front", "nested", "newline", "offsets", "sections")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -98,6 +102,7 @@ class Parsed:
         self.offsets: list[int] = []
         self.sections: list[Section] = []
         self.blocks: list[Block] = []
+        self.nested: list[tuple[int, int]] = []
         self.entries: list[Entry] = []
         self.family = "listed"
 
@@ -159,6 +164,8 @@ def _collect_blocks(parsed: Parsed, found: Sequence[Token], before: int) -> None
         elif token.level == 1 and token.type == "list_item_open":
             end = _trimmed(parsed.data, offsets[first], offsets[last])
             parsed.blocks[-1].items.append((offsets[first], end, before + first + 1))
+        elif token.type in NO_TEXT:
+            parsed.nested.append((offsets[first], offsets[last]))
 
 
 def _trimmed(data: bytes, start: int, end: int) -> int:

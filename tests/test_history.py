@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pipimem
@@ -30,6 +30,7 @@ def test_a_step_is_taken_back_whole_when_nothing_came_after(before: list[bytes],
 @given(
     LINES, st.integers(0, 8), st.lists(st.tuples(st.integers(0, 9), st.just("- 后来写的一行\n".encode())), max_size=3)
 )
+@example([b"- a\n"] * 3, 1, [(1, "- 后来写的一行\n".encode()), (3, "- 后来写的一行\n".encode())])
 def test_an_added_line_goes_and_every_later_line_stays(
     lines: list[bytes], at: int, later: list[tuple[int, bytes]]
 ) -> None:

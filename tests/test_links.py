@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -170,6 +170,11 @@ PIECES = st.lists(
 
 
 @given(PIECES)
+@example(["- ", "    ", "[[a]]"])
+@example(["> ", "    ", "[[a]]"])
+@example(["- ", "<!--", "[[a]]"])
+@example(["- ", "<!--", "x", "-->", "[[a]]", "\n", "[[a]]"])
+@example(["> ", "- ", "- ", "    ", "[[a]]", "\n", "    ", "    ", "[[b|c]]"])
 def test_what_a_markdown_library_takes_for_code_is_no_link(pieces: list[str]) -> None:
     text = "".join(pieces)
     known = re.findall(r"\[\[(a|b)", "".join(inline(text)))
@@ -177,16 +182,18 @@ def test_what_a_markdown_library_takes_for_code_is_no_link(pieces: list[str]) ->
     assert len(found) <= len(known), (text, found, known)
 
 
+@example("\\``")
 @given(st.text(alphabet="`\\<!->~ \na[]#|(", max_size=60))
 def test_blanking_keeps_every_byte_in_its_place(text: str) -> None:
     data = text.encode()
-    shown = visible(data)
-    assert len(shown) == len(data)
-    assert all(new == old or new == 32 for new, old in zip(shown, data, strict=True))
-    assert shown.count(b"\n") == data.count(b"\n")
+    for nested in ([], [(0, len(data) // 2)]):
+        shown = visible(data, nested)
+        assert len(shown) == len(data)
+        assert all(new == old or new == 32 for new, old in zip(shown, data, strict=True))
+        assert shown.count(b"\n") == data.count(b"\n")
 
 
-@pytest.mark.parametrize("sign", ["[", "`", "<!--", "`` ` ", "[[", "](", "#a", "\\", "[a](", "```\n", "- "])
+@pytest.mark.parametrize("sign", ["[", "`", "<!--", "`` ` ", "[[", "](", "#a", "\\", "[a](", "```\n", "- ", "- ```\n"])
 def test_hostile_text_costs_no_more_than_its_length(sign: str) -> None:
     text = (sign * 200_000)[:200_000]
     started = time.process_time()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import pipimem
@@ -613,11 +613,13 @@ def test_a_skill_is_read_at_recall_as_it_is_read_elsewhere(head: str) -> None:
 
 
 @given(st.lists(st.sampled_from([line + "\n" for head in HEADS for line in head.splitlines()]), max_size=5))
+@example(["description: Deploys it\n", "# a comment\n", "  Deploys it\n"])
 def test_no_mixture_of_front_matter_lines_is_read_otherwise(lines: list[str]) -> None:
     agree(f"---\n{''.join(lines)}---\n\n1. Go\n".encode())
 
 
 @given(st.text(alphabet="ab1 :#-'\"[]{},*&!|>%@`?~.\u7684\n", max_size=24))
+@example("a\n:")
 def test_no_text_of_a_description_is_read_otherwise(text: str) -> None:
     agree(f"---\ndescription: {text}\n---\n\n1. Go\n".encode())
 

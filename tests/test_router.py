@@ -252,7 +252,9 @@ def test_an_error_or_a_file_given_beside_the_message_is_reason_enough() -> None:
     assert "api/quote.py" in way.queries
 
 
-WORDS_OF_ERRORS = st.lists(st.sampled_from([*SIGNS, *NOISE, *FRAME, "/tmp/a.py", "12", "0x7f", ":", "\n", "?", "上次", "报错"]))
+WORDS_OF_ERRORS = st.lists(
+    st.sampled_from([*SIGNS, *NOISE, *FRAME, "/tmp/a.py", "12", "0x7f", ":", "\n", "?", "上次", "报错"])
+)
 """Error reports in pieces: most lines of them name nothing that stays the same."""
 
 

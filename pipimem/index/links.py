@@ -7,13 +7,14 @@ names. Nothing in code or in a comment is one. What a name means is settled in `
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from itertools import islice
 from posixpath import dirname, normpath
 
 from pipimem.index.schema import KINDS
 from pipimem.index.words import fold
 from pipimem.knowledge import FAILURE, WEIGHT
+from pipimem.markdown import NO_TEXT
 from pipimem.safety import private_ranges
 from pipimem.text import decode, one_line, scrub, unquote
 
@@ -50,11 +51,7 @@ _FAILED = {
 }
 """The relation of a failure to each thing its record names, and the layer of that."""
 
-_OPENS = re.compile(
-    rb"^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(?P<fence>`{3,}(?=[^`\n]*$)|~{3,})[^\n]*$"
-    rb"|(?P<sign>\\[!-\[\]-{}~]|`+|<!--)",
-    re.MULTILINE,
-)
+_OPENS = re.compile(rb"\\[!-\[\]-{}~]|`+|<!--")
 _WIKI = re.compile(rb"\[\[([^\[\]\n|#]*)(#[^\[\]\n|]*)?(?:\|[^\[\]\n]*)?\]\]")
 _PATH = re.compile(
     rb"(!?)\[(?:[^\[\]]|\[[^\[\]\n]*\]){0,500}\]\([ \t]*(?:<([^<>\n]+)>|([^\s()<>]+(?:\([^\s()]*\)[^\s()]*)*))"
@@ -304,22 +301,20 @@ def _of_text(document: Document, parsed: Parsed, own: str, at: _Places) -> Itera
     data = parsed.data
     if b"[[" not in data and b"](" not in data and not _TAG.search(data):
         return
-    spans = [(block.start, block.end) for block in parsed.blocks if block.kind not in _OPAQUE]
+    spans = [(block.start, block.end) for block in parsed.blocks if block.kind not in NO_TEXT]
     spans += [(section.start, section.body) for section in parsed.sections if section.level]
     for start, end in sorted(spans):
         part = data[start:end]
         if b"[[" not in part and b"](" not in part and b"#" not in part:
             continue
-        text = visible(part)
+        nested = parsed.nested[bisect_left(parsed.nested, (start, start)) : bisect_left(parsed.nested, (end, end))]
+        text = visible(part, [(first - start, last - start) for first, last in nested])
         for offset, mention in _written(document, text):
             if not at.shows(start + offset):
                 continue
             passage, line = at.of(start + offset)
             mention.source, mention.passage, mention.line = at.source(passage, own), passage, line
             yield mention
-
-
-_OPAQUE = frozenset(("fence", "code_block", "html_block"))
 
 
 def _written(document: Document, text: bytes) -> Iterator[tuple[int, Mention]]:
@@ -390,33 +385,31 @@ def _tag(text: bytes, match: re.Match[bytes]) -> str:
 # What is no text
 
 
-def visible(part: bytes) -> bytes:
-    """A block with code spans, inner fences, comments and escaped signs blanked out; every byte stays in its place."""
+def visible(part: bytes, nested: Sequence[tuple[int, int]] = ()) -> bytes:
+    """A block with `nested` ranges, code spans, comments and escaped signs blanked; every byte stays in its place."""
+    if nested:
+        whole = bytearray(part)
+        for start, end in nested:
+            whole[start:end] = _blank(part[start:end])
+        part = bytes(whole)
     match = _OPENS.search(part)
     if match is None:
         return part
-    ends: dict[bytes, list[int]] = {b"-->": [m.end() for m in re.finditer(b"-->", part)]}
+    ends: dict[bytes, list[int]] = {b"<!--": [m.end() for m in re.finditer(b"-->", part)]}
     for run in re.finditer(b"`+", part):
         ends.setdefault(run[0], []).append(run.end())
     out = bytearray(part)
     while match is not None:
-        end = _end_of(part, match, ends)
+        end = match.end()
+        if part[match.start()] != ord("\\"):
+            closers = ends.get(match[0], [])
+            place = bisect_right(closers, end)
+            end = closers[place] if place < len(closers) else 0  # nothing closes it, and so nothing is opened
         if end:
-            out[match.start() : end] = re.sub(rb"[^\r\n]", b" ", part[match.start() : end])
+            out[match.start() : end] = _blank(part[match.start() : end])
         match = _OPENS.search(part, end or match.end())
     return bytes(out)
 
 
-def _end_of(part: bytes, match: re.Match[bytes], ends: dict[bytes, list[int]]) -> int:
-    """Where what `match` opens ends; 0 where nothing closes it, and so nothing is opened."""
-    word = match["sign"]
-    if word is None:  # a fence, to its closing line or the end of the block
-        fence = match["fence"]
-        closing = re.compile(rb"^[ \t>]*%s{%d,}[ \t]*\r?$" % (re.escape(fence[:1]), len(fence)), re.M)
-        closed = closing.search(part, match.end())
-        return closed.end() if closed else len(part)
-    if word[:1] == b"\\":
-        return match.end()
-    closers = ends.get(b"-->" if word == b"<!--" else word, [])
-    place = bisect_right(closers, match.end())
-    return closers[place] if place < len(closers) else 0
+def _blank(part: bytes) -> bytes:
+    return re.sub(rb"[^\r\n]", b" ", part)

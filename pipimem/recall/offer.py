@@ -154,21 +154,24 @@ def plain_front(block: bytes) -> dict[str, Value]:
 
 def _keys(lines: Sequence[str]) -> Iterator[tuple[str, str, list[str]]]:
     """Each key of the mapping with what stands beside it and the lines below it."""
-    key, rest, below = "", "", list[str]()
+    key, rest, below, noted = "", "", list[str](), False
     for line in lines:
         if line[:1] in ("", " ") or line.startswith("- "):
+            if noted and rest and line.strip():  # a comment ends a text
+                raise NotPlain
             below.append(line)
             continue
         if line.startswith("#"):
             if rest in BLOCKS:
                 raise NotPlain
+            noted = True
             continue
         if key or any(map(str.strip, below)):
             yield key, rest, below
         key, colon, rest = line.partition(":")
-        if not colon or rest[:1] not in ("", " "):
+        if not key or not colon or rest[:1] not in ("", " "):
             raise NotPlain
-        rest, below = rest.strip(" "), []
+        rest, below, noted = rest.strip(" "), [], False
     if key or any(map(str.strip, below)):
         yield key, rest, below
 
