@@ -63,7 +63,7 @@ KEYS: dict[str, Key] = {
     "index.models": Key({}, "Folder of a workspace → its model, where it is another than `vectors`.", own=True),
     "index.vector_weight": Key(
         0.0,
-        "Weight of meaning against 1 for words; 0: by the model, 0.15 where it was trained to retrieve, else 0.1.",
+        "Weight of meaning against 1 for words; 0: by the model, 0.3 where it was trained to retrieve, else 0.1.",
         span=(0, 1),
     ),
     "index.vector_languages": Key([], "Languages the model is asked in, as en or zh; none: by its name.", own=True),

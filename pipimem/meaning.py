@@ -40,9 +40,9 @@ NEAREST = 100
 """Passages that vectors name; what stands lower adds nothing to the first twenty."""
 TOP = 20
 """Passages a reranker reads."""
-RETRIEVAL, OTHER = 0.15, 0.1
-"""Weights, chosen on the dev splits of the shared sets (docs/benchmarks.md). 0.25 gives a good model no more there, and
-took a hundredth from LifeBench en; twice of either takes more from questions that words answer than it gives."""
+RETRIEVAL, OTHER = 0.3, 0.1
+"""Weights, chosen on the dev splits of the shared sets (docs/benchmarks.md): of models trained to retrieve, by how far
+a passage stands out (`fuse.by_likeness`), of others by its place."""
 FEW = 200
 """Texts that are embedded without being asked for: a day's edits, a cent or a few seconds."""
 REMEMBERED = 64
@@ -94,8 +94,11 @@ class Meaning:
 
     # Asking
 
-    def near(self, db: sqlite3.Connection, text: str, scope: Scope) -> tuple[list[int], float] | None:
-        """The rows in scope that mean most nearly the same as `text`, with their weight; None where words must do."""
+    def near(self, db: sqlite3.Connection, text: str, words: int, scope: Scope) -> list[tuple[int, float]] | None:
+        """The rows in scope that mean most nearly the same as `text`, with their share; None where words must do.
+
+        `words` is the number of its telling words.
+        """
         self.missing = [m for m in self.missing if m.startswith("reranker")]
         if not self.wanted:
             return None
@@ -115,7 +118,7 @@ class Meaning:
                     "no-completion", f"'{model}' gives {len(vector)} numbers now, its store holds {near.dimension}.",
                     "Run 'pipimem index --vectors'.",
                 )  # fmt: skip
-            return near.rank(db, _unit(vector), scope, NEAREST), self._weight(asked)
+            return self._shares(asked, near.rank(db, _unit(vector), scope, NEAREST), words)
         except ImportError:
             self.missing.append("vectors: numpy is missing. Run: pip install 'pipimem[vectors]'")
         except Error as error:
@@ -177,9 +180,13 @@ class Meaning:
             describe()
         return self.config["index.vector_languages"] or model.traits.languages
 
-    def _weight(self, model: Embedder) -> float:
-        given = float(self.config["index.vector_weight"])
-        return given or (RETRIEVAL if model.traits.retrieval else OTHER)
+    def _shares(self, model: Embedder, near: Sequence[tuple[int, float]], words: int) -> list[tuple[int, float]]:
+        from pipimem.index.fuse import by_likeness, by_place
+
+        weight = float(self.config["index.vector_weight"])
+        if model.traits.retrieval:
+            return by_likeness(near, weight or RETRIEVAL, words)
+        return by_place(near, weight or OTHER)
 
     def _query(self, model: Embedder, text: str) -> Sequence[float]:
         """The vector of a query, with its secrets taken out before it is sent."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+PASSES = 20
+"""How often headings are looked for again after those that were seen are escaped."""
 COMMENT = re.compile(r"<!--(?=\s*(?:id:)?m-[0-9a-f]{8})")
 
 
@@ -43,13 +45,26 @@ def body(text: str) -> str:
     text = re.sub(r"\r\n|\r", "\n", text)
     if not text.strip():
         raise Usage("The text is empty.", "Say what is to be noted.")
-    heads = [s for s in markdown.parse(text.encode("utf-8", "surrogateescape")).sections if s.level]
     data = text.encode("utf-8", "surrogateescape")
-    for section in reversed(heads):
-        start = section.start + len(data[section.start :]) - len(data[section.start :].lstrip(b" "))
-        data = data[:start] + b"\\" + data[start:] if data[start : start + 1] == b"#" else data
-    text = data.decode("utf-8", "surrogateescape")
-    after = markdown.parse(f"{text}\n\n## After\n".encode())
-    if not after.sections or after.sections[-1].title != "After":
+    heads = _heads(data)
+    for _ in range(PASSES):  # an escaped heading is text, and may stand over an underline
+        for section in reversed(heads):
+            lines = data[section.start : section.body].rstrip(b" \t\n")
+            sign = lines if lines.lstrip(b" ").startswith(b"#") else lines[lines.rfind(b"\n") + 1 :]
+            at = section.start + len(lines) - len(sign.lstrip(b" "))
+            data = data[:at] + b"\\" + data[at:]
+        heads = _heads(data)
+        if not heads:
+            break
+    after = _heads(data + b"\n\n## After\n")
+    if not after or after[-1].title != "After":
         raise Refused("The note opens a fence or comment that is never closed.", "Close it, and note it again.")
-    return text
+    if heads:
+        raise Refused(
+            "The note has lines of = or - that make headings of one another.", "Put blank lines between them."
+        )
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _heads(data: bytes) -> list[markdown.Section]:
+    return [section for section in markdown.parse(data).sections if section.level]

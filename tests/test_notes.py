@@ -102,7 +102,22 @@ def test_what_would_swallow_the_next_note_or_holds_a_secret_is_refused(make: Cal
     assert run("-w", memory.workspace.root, "note", "add").code == 2
 
 
-@given(st.text(min_size=1, max_size=80))
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("# a", "\\# a"),
+        ("标题\n====\n\n正文", "标题\n\\====\n\n正文"),
+        ("one\n two\n  ---  \nb\n=", "one\n two\n  \\---  \nb\n\\="),
+        ("  ## a\n\n#\n", "  \\## a\n\n\\#"),
+        ("#\n=\n=", "\\#\n\\=\n\\="),
+    ],
+)
+def test_a_heading_in_a_note_is_escaped(text: str, kept: str) -> None:
+    assert notes.body(text) == kept
+    assert not [s for s in markdown.parse(kept.encode()).sections if s.level]
+
+
+@given(st.text(min_size=1, max_size=80) | st.text("a# =-\r\n标`<!", min_size=1, max_size=30))
 def test_no_note_poses_as_an_entry_or_hides_the_next(text: str) -> None:
     try:
         body = notes.body(text)

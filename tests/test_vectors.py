@@ -12,7 +12,7 @@ import pytest
 
 from pipimem.errors import Refused
 from pipimem.index import Scope, schema, vectors
-from pipimem.index.fuse import fuse
+from pipimem.index.fuse import by_likeness, by_place, fuse
 from pipimem.index.rank import Ranked
 from pipimem.index.vectors import Store
 from pipimem.memory import Memory
@@ -158,7 +158,10 @@ def test_the_nearest_are_those_of_the_scope_in_order(filled: Any, channels: list
     wanted = {r for r, c in channel_of.items() if channels is None or c in ("", *channels)}
     for query in unit(np.random.default_rng(6), 5):
         found = near.rank(db, query, Scope(channels), 7)
-        assert found == sorted(wanted, key=lambda row: -float(known[row] @ query))[:7]
+        assert [row for row, _ in found] == sorted(wanted, key=lambda row: -float(known[row] @ query))[:7]
+        like = np.array([known[row] @ query for row in wanted])
+        standing = [(float(known[row] @ query) - like.mean()) / like.std() for row, _ in found]
+        assert [apart for _, apart in found] == pytest.approx(standing, abs=1e-3)
     assert len(near.rank(db, query, Scope(channels), 500)) == len(wanted)
 
 
@@ -166,7 +169,8 @@ def test_a_filter_on_kinds_narrows_what_is_compared(filled: Any) -> None:
     memory, store, known, _ = filled
     db = memory.passages.reader(None)
     assert Near(store).rank(db, known[min(known)], Scope(None, kinds=["decision"]), 9) == []
-    assert Near(store).rank(db, known[min(known)], Scope(None, min_confidence=0.5), 1) == [min(known)]
+    ((row, _),) = Near(store).rank(db, known[min(known)], Scope(None, min_confidence=0.5), 1)
+    assert row == min(known)
     assert Near(store).rank(db, known[min(known)], Scope(None, layers=["note"]), 9) == []
 
 
@@ -198,8 +202,9 @@ def test_by_bits_nearly_all_of_the_nearest_are_found(store: Store, make: Callabl
     shared = 0
     for query in made[::80] + 0.2 * unit(random, 50, dimension)[: len(made[::80])]:
         query = (query / np.linalg.norm(query)).astype("<f4")
-        best, found = (n.rank(db, query, Scope(None), 10) for n in (exact, rough))
+        (best, apart), (found, about) = (zip(*n.rank(db, query, Scope(None), 10), strict=True) for n in (exact, rough))
         assert found[0] == best[0]
+        assert about[0] == pytest.approx(apart[0], rel=0.1)
         shared += len(set(best) & set(found))
     assert shared >= 0.95 * 10 * len(made[::80])
     assert rough.memory() * 20 < exact.memory()
@@ -210,15 +215,22 @@ def test_by_bits_nearly_all_of_the_nearest_are_found(store: Store, make: Callabl
 
 def test_vectors_only_add_and_what_the_words_found_always_stands() -> None:
     ranked = [Ranked(row, (score, 0.0, 0.0), 1.0, score, alone=True) for row, score in ((1, 9.0), (2, 6.0), (3, 1.0))]
-    fused = fuse(ranked, [3, 7, 1], 0.25)
+    fused = fuse(ranked, by_place([(3, 2.0), (7, 1.5), (1, 0.2)], 0.25))
     assert [f.row for f in fused] == [1, 2, 3, 7]
     assert {f.row: f.score > 0 and f.signals()["text"] > 0 for f in fused} == {1: True, 2: True, 3: True, 7: False}
     assert fused[0].score == pytest.approx(100 + 25 * 61 / 63)
-    assert [f.row for f in fuse([], [5, 6], 0.1)] == [5, 6]
-    assert [f.row for f in fuse(ranked, [], 0.1)] == [1, 2, 3]
+    assert [f.row for f in fuse([], [(5, 0.1), (6, 0.05)])] == [5, 6]
+    assert [f.row for f in fuse(ranked, [])] == [1, 2, 3]
+
+
+def test_what_stands_out_has_a_share_that_falls_with_the_length_of_the_question() -> None:
+    near = [(5, 3.5), (6, 1.75), (7, 0.0), (8, -1.0)]
+    assert by_likeness(near, 0.3, 4) == [(5, 0.3), (6, 0.15)]
+    assert by_likeness(near, 0.3, 0) == by_likeness(near, 0.3, 1) == by_likeness(near, 0.3, 4)
+    assert by_likeness(near, 0.3, 8) == [(5, 0.15), (6, 0.075)]
 
 
 def test_words_that_hold_little_of_the_question_count_for_less() -> None:
     weak, strong = ([Ranked(1, (9.0, 0.0, 0.0), covered, 9.0, alone=True)] for covered in (0.02, 0.6))
-    assert [f.row for f in fuse(weak, [7], 0.25)] == [7, 1]
-    assert [f.row for f in fuse(strong, [7], 0.25)] == [1, 7]
+    assert [f.row for f in fuse(weak, [(7, 0.25)])] == [7, 1]
+    assert [f.row for f in fuse(strong, [(7, 0.25)])] == [1, 7]

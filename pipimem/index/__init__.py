@@ -112,18 +112,18 @@ class Index:
 
     def search(
         self, text: str, scope: Scope, limit: int, *, evidence: bool = False, fresh: bool = False,
-        near: Callable[[sqlite3.Connection, str, Scope], tuple[Sequence[int], float] | None] | None = None,
+        near: Callable[[sqlite3.Connection, str, int, Scope], Sequence[tuple[int, float]] | None] | None = None,
     ) -> list[Hit]:  # fmt: skip
         """The best `limit` passages in scope, with their `evidence` signal where asked for.
 
-        `fresh` looks at the files even when that was done just now. `near` finds rows by meaning, with their weight.
-        Raises `Usage` for a query without words, else
-        `Unreadable` or `Refused`.
+        `fresh` looks at the files even when that was done just now. `near` finds rows by meaning, with their share,
+        given the text and how many telling words it has. Raises `Usage` for a query without words, else `Unreadable` or
+        `Refused`.
         """
 
         def ask(db: sqlite3.Connection) -> Found:
             query = self._query(text, db)
-            found = near(db, text, scope) if near else None
+            found = near(db, text, len(query.words), scope) if near else None
             hits, wrong = search(db, self._read, query, scope, limit, self._known, found)
             if evidence and hits:
                 from pipimem.index.evidence import weigh

@@ -1,4 +1,4 @@
-"""Two rankings as one: the words' score as a share of its best, the vectors' by reciprocal rank with a small weight.
+"""Two rankings as one: the words' score as a share of its best, and a small share for what is near by meaning.
 
 No likeness of one model is ever compared with another's, or with a score of words. What the words found always stands;
 what only the vectors found comes beside it (docs/decisions/0033).
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 K = 60
 """The constant of reciprocal rank fusion, as published (Cormack, Clarke and Büttcher 2009)."""
+OUTSTANDING = 3.5
+"""By how many standard deviations the nearest of a scope stands out, as a rule (seen on the dev splits: 2 to 7)."""
+PLAIN = 4
+"""Telling words up to which the weight is whole; a longer question says more in words (chosen on the dev splits)."""
 WHOLE = 100
 """The score of the passage that the words put first, before the vectors add to it."""
 BEST, COVERED = 3, 0.2
@@ -37,8 +41,23 @@ class Fused:
         return self._signals
 
 
-def fuse(ranked: Sequence[Ranked], near: Sequence[int], weight: float) -> list[Fused]:
-    """Both rankings in one, best first. `near` are rows, the nearest first; `weight` is theirs against 1 for words.
+def by_likeness(near: Sequence[tuple[int, float]], weight: float, words: int) -> list[tuple[int, float]]:
+    """Rows with how far they stand out from their scope → rows with their share, for models trained to retrieve.
+
+    `weight` goes to one that stands out as the nearest does as a rule, of a question of at most four `words` (its
+    telling ones); twice as many halve it. What is no more like the question than the rest has no share.
+    """
+    weight *= min(1.0, PLAIN / max(1, words))
+    return [(row, weight * apart / OUTSTANDING) for row, apart in near if apart > 0]
+
+
+def by_place(near: Sequence[tuple[int, float]], weight: float) -> list[tuple[int, float]]:
+    """Rows, the nearest first → rows with their share by reciprocal rank, where likeness itself says little."""
+    return [(row, weight * (K + 1) / (K + place)) for place, (row, _) in enumerate(near, 1)]
+
+
+def fuse(ranked: Sequence[Ranked], near: Sequence[tuple[int, float]]) -> list[Fused]:
+    """Both rankings in one, best first. `near` are rows with their share against 1 for the words' best.
 
     Words that hold less than a fifth of the question count in proportion: then they are its common ones.
     """
@@ -46,8 +65,7 @@ def fuse(ranked: Sequence[Ranked], near: Sequence[int], weight: float) -> list[F
     sure = min(1.0, max((found.covered for found in ranked[:BEST]), default=0.0) / COVERED)
     scores = {found.row: WHOLE * sure * found.score / best for found in ranked}
     signals = {found.row: {**found.signals(), "vector": 0.0} for found in ranked}
-    for place, row in enumerate(near, 1):
-        share = WHOLE * weight * (K + 1) / (K + place)
-        scores[row] = scores.get(row, 0.0) + share
-        signals.setdefault(row, {**NOTHING})["vector"] = round(share, 4)
+    for row, share in near:
+        scores[row] = scores.get(row, 0.0) + WHOLE * share
+        signals.setdefault(row, {**NOTHING})["vector"] = round(WHOLE * share, 4)
     return sorted((Fused(row, score, signals[row]) for row, score in scores.items()), key=lambda found: -found.score)

@@ -51,21 +51,29 @@ class Near:
         self._matrix: Floats = np.empty((0, self.dimension), np.float32)
         self._bits: Bits | None = None
         self._centre: Floats = np.zeros(self.dimension, np.float32)
+        self._around: Floats = np.zeros((0, 0), np.float32)
         self._scopes: dict[object, tuple[int, Numbers, Numbers]] = {}
         self._version, self._looked = store.version(), time.monotonic()
 
-    def rank(self, db: sqlite3.Connection, query: Floats, scope: Scope, limit: int) -> list[int]:
-        """The rows in scope, nearest first, at most `limit`; `query` has length one. None without a vector."""
+    def rank(self, db: sqlite3.Connection, query: Floats, scope: Scope, limit: int) -> list[tuple[int, float]]:
+        """The rows in scope, nearest first, at most `limit`, each with how far it stands out; `query` has length one.
+
+        That is how many standard deviations its likeness is above the mean of the scope, where only some of the scope
+        are compared (beyond the bound) of the store; 1 where all are alike. A row without a vector is left out.
+        """
         self._look()
         rows, slots = self._within(db, scope)
         if not len(rows):
             return []
+        scale = self._scale(query) if self._bits is not None and len(rows) > AGAIN else None
         likeness, rows = self._likeness(query, rows, slots)
+        mean, spread = scale or (float(likeness.mean()), float(likeness.std()))
         if len(rows) > limit:
             best = np.argpartition(-likeness, limit)[:limit]
             likeness, rows = likeness[best], rows[best]
         order = np.lexsort((rows, -np.round(likeness, 6)))
-        return [int(row) for row in rows[order]]
+        apart = (likeness[order] - mean) / spread if spread > 1e-6 else np.ones(len(order))
+        return list(zip(rows[order].tolist(), apart.tolist(), strict=True))
 
     def memory(self) -> int:
         """Bytes of vectors held in memory."""
@@ -182,9 +190,14 @@ class Near:
         """From here on a bit a number is kept: whether it is above the mean, as models crowd into one corner."""
         every = [*self._numbers, *coming]
         step = max(1, len(every) // SAMPLE)
-        self._centre = self._read(every[::step]).mean(axis=0)
+        sample = self._read(every[::step])
+        self._centre, self._around = sample.mean(axis=0), np.cov(sample, rowvar=False, dtype=np.float32)
         self._bits = self._as_bits(self._matrix)
         self._matrix = np.empty((0, self.dimension), np.float32)
+
+    def _scale(self, query: Floats) -> tuple[float, float]:
+        """Mean and standard deviation of the likeness of a query to all of the store, from its vectors' moments."""
+        return float(query @ self._centre), max(0.0, float(query @ self._around @ query)) ** 0.5
 
     def _as_bits(self, vectors: Floats) -> Bits:
         packed = np.packbits(vectors > self._centre, axis=1)

@@ -189,14 +189,14 @@ def search(
     scope: Scope,
     limit: int,
     known: Known,
-    near: tuple[Sequence[int], float] | None = None,
+    near: Sequence[tuple[int, float]] | None = None,
 ) -> tuple[list[Hit], list[str]]:
     """The best `limit` passages for `query`, and the paths whose text is no longer what was indexed.
 
     The score is `rank`'s, halved for an entry that another one supersedes; more is better. Passages with a quoted
     phrase come first, and equals stand in the order of path and place. A passage is given only while its bytes have
     the digest that was scanned. `known` remembers counts between searches. `near` are rows that vectors found in scope,
-    nearest first, and their weight: then the score is `fuse`'s.
+    with their share: then the score is `fuse`'s.
     """
     found: list[Hit] = []
     changed, current = [], 0
@@ -214,14 +214,14 @@ def search(
 
 def _hits(
     db: sqlite3.Connection, query: words.Query, scope: Scope, limit: int, known: Known,
-    near: tuple[Sequence[int], float] | None,
+    near: Sequence[tuple[int, float]] | None,
 ) -> Iterator[tuple[Hit, str]]:  # fmt: skip
     """The best passages and some more, without their texts, each with the digest its text must have."""
     ranked: Sequence[Ranked | Fused] = rank(db, query, scope, limit, known)
     if near:
         from pipimem.index.fuse import fuse
 
-        ranked = fuse(ranked, *near)  # type: ignore[arg-type]
+        ranked = fuse(ranked, near)  # type: ignore[arg-type]
     columns, values = _columns(scope)
     at, most = 0, limit + SPARE
     while at < min(most, len(ranked)):

@@ -106,13 +106,18 @@ class Settings:
 
     `servers` maps a service or a server of one's own to its base URL, `environ` is where keys are, and `scripted`
     allows the scripted provider, which reads a file of any name (for `--model`, never for a workspace's settings).
-    `folders` maps a model that runs here to the folder with its files, for machines that cannot load them.
+    `folders` maps a model that runs here, with or without its service, to the folder with its files, for machines that
+    cannot load them.
     """
 
     servers: Mapping[str, str] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     scripted: bool = False
     folders: Mapping[str, str] = field(default_factory=dict)
+
+    def folder(self, service: str, model: str) -> str:
+        """The folder with the files of a model, "" where none was named."""
+        return self.folders.get(f"{service}:{model}") or self.folders.get(model, "")
 
 
 def provider(name: str, settings: Settings | None = None) -> Provider:

@@ -29,7 +29,7 @@ _TORCH = "Run: pip install sentence-transformers"
 
 def fastembed(model: str, settings: Settings) -> Local:
     """`fastembed:MODEL`, by the name in its list of models; ONNX on the processor."""
-    folder = settings.folders.get(model)
+    folder = settings.folder("fastembed", model)
 
     def load() -> Callable[[Sequence[str]], Any]:
         library = importlib.import_module("fastembed")
@@ -42,7 +42,7 @@ def fastembed(model: str, settings: Settings) -> Local:
 
 def model2vec(model: str, settings: Settings) -> Local:
     """`model2vec:MODEL`: static vectors, a table lookup."""
-    folder = settings.folders.get(model, model)
+    folder = settings.folder("model2vec", model) or model
 
     def load() -> Callable[[Sequence[str]], Any]:
         opened = importlib.import_module("model2vec").StaticModel.from_pretrained(folder)
@@ -53,7 +53,7 @@ def model2vec(model: str, settings: Settings) -> Local:
 
 def sentence_transformers(model: str, settings: Settings) -> Local:
     """`sentence-transformers:MODEL`; the library, which brings torch, is the user's to install."""
-    folder = settings.folders.get(model, model)
+    folder = settings.folder("sentence-transformers", model) or model
 
     def load() -> Callable[[Sequence[str]], Any]:
         opened = importlib.import_module("sentence_transformers").SentenceTransformer(folder, trust_remote_code=False)

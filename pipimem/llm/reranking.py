@@ -71,7 +71,7 @@ def languages(model: str) -> tuple[str, ...]:
 
 def fastembed(model: str, settings: Settings) -> Local:
     """`fastembed:MODEL`, by the name in its list of cross-encoders."""
-    folder = settings.folders.get(model)
+    folder = settings.folder("fastembed", model)
 
     def load() -> Callable[[str, Sequence[str]], Sequence[float]]:
         library = importlib.import_module("fastembed.rerank.cross_encoder")

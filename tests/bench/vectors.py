@@ -27,6 +27,7 @@ from typing import Any
 
 import pipimem
 from pipimem.errors import Usage
+from pipimem.index.fuse import by_likeness
 from pipimem.memory import Memory
 from tests.bench.sets import BENCH, PARITY, Places
 
@@ -265,7 +266,10 @@ def _fill(memory: Memory, path: Path, options: argparse.Namespace, random: Any) 
 def _timed(memory: Memory, near: Any, asked: Sequence[str], queries: Any, scope: Any, name: str) -> None:
     def one(number: int) -> None:
         memory.passages.search(
-            asked[number], scope, 10, near=lambda db, text, s: (near.rank(db, queries[number], s, 100), 0.25)
+            asked[number],
+            scope,
+            10,
+            near=lambda db, _, words, s: by_likeness(near.rank(db, queries[number], s, 100), 0.3, words),
         )
 
     for what, act in (("words", lambda n: memory.passages.search(asked[n], scope, 10)), ("hybrid", one)):
