@@ -17,6 +17,7 @@ from pipimem.text import decode, digest, encode, nearest, quote, unquote
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
@@ -90,10 +91,11 @@ class Parsed:
 
     `family` says how its entries stand: "listed" (list items), "separated" (`§` lines between them, no headings), or
     "dated" (no headings; paragraphs that begin with a date, besides list items). `nested` are the byte ranges of code
-    and HTML blocks that stand within other blocks, in order.
+    and HTML blocks that stand within other blocks, in order; `targets` are those of reference links, by their label as
+    CommonMark compares it (`label`).
     """
 
-    __slots__ = ("blocks", "data", "entries", "family", "front", "nested", "newline", "offsets", "sections")
+    __slots__ = ("blocks", "data", "entries", "family", "front", "nested", "newline", "offsets", "sections", "targets")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -103,6 +105,7 @@ class Parsed:
         self.sections: list[Section] = []
         self.blocks: list[Block] = []
         self.nested: list[tuple[int, int]] = []
+        self.targets: dict[str, str] = {}
         self.entries: list[Entry] = []
         self.family = "listed"
 
@@ -115,6 +118,11 @@ class Parsed:
     def blocks_of(self, section: Section) -> list[Block]:
         """The blocks of one section, in order."""
         return [b for b in self.blocks if section.body <= b.start < section.end]
+
+
+def label(text: str) -> str:
+    """The label of a reference link as CommonMark compares it: white space and case make no difference."""
+    return " ".join(text.split()).lower().upper()
 
 
 def newline(data: bytes) -> bytes:
@@ -143,7 +151,9 @@ def parse(data: bytes) -> Parsed:
     for line in lines:
         offsets.append(offsets[-1] + len(line))
     parsed.offsets = offsets
-    found = parser().parse(decode(data[base:]))
+    env: dict[str, Any] = {}
+    found = parser().parse(decode(data[base:]), env)
+    parsed.targets = {name: unquote(target["href"]) for name, target in env.get("references", {}).items()}
     before = parsed.line_of(base) - 1
     _collect_blocks(parsed, found, before)
     _collect_sections(parsed, found, before)

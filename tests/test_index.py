@@ -1292,7 +1292,7 @@ def test_two_processes_that_start_at_once_share_one_dictionary(make: Callable[..
 def outlined(parsed: markdown.Parsed) -> tuple[Any, ...]:
     """All that a parsed file says."""
     return (
-        (parsed.front, parsed.family, parsed.offsets, parsed.nested),
+        (parsed.front, parsed.family, parsed.offsets, parsed.nested, parsed.targets),
         [(s.level, s.title, s.trail, s.start, s.body, s.end, s.line) for s in parsed.sections],
         [(b.kind, b.marker, b.start, b.end, b.line, b.items) for b in parsed.blocks],
         [(e.start, e.end, e.line, e.trail, e.text, e.id, e.facts, e.listed) for e in parsed.entries],

@@ -143,6 +143,42 @@ def inline(text: str) -> Iterator[str]:
                 yield child.content or "\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("see [the kiln][k].\n\n[k]: kiln.md#ramp 'title'\n", ["memory/kiln.md"]),
+        ("[kiln][] and [Kiln]\n\n[kiln]: ../MEMORY.md\n", ["MEMORY.md", "MEMORY.md"]),
+        ("- 见 [窑 炉]\n\n[窑  炉]: <窑 炉.md>\n", ["memory/窑 炉.md"]),
+        ("[kiln][none] [x]: y ![kiln] `[kiln]` [[kiln]]\n\n[kiln]: a.md\n", ["kiln"]),
+        ("[kiln]\n\n[kiln]: https://x.example/y.md\n", []),
+        ("- [x] done\n- [ ] open\n\n[k]: kiln.md\n", []),
+        ("[k]\n\n    [k]: kiln.md\n", []),
+    ],
+)
+def test_a_reference_link_leads_where_its_definition_says(text: str, wanted: list[str]) -> None:
+    assert targets(text) == wanted
+
+
+REFERENCES = (
+    "[a]|[b]|[A b][a]|[x][]|[a]: a.md\n\n|\n\n[B]: b.md\n|[x]: <x y.md>\n|`|\\|[[a]]| |!|\n|[|]|- |> |    |中".split(
+        "|"
+    )
+)
+
+
+@given(st.lists(st.sampled_from(REFERENCES), max_size=12))
+def test_no_link_by_reference_is_made_up(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    known = {
+        child.attrs["href"]
+        for token in MarkdownIt("commonmark").parse(text)
+        for child in token.children or ()
+        if child.type == "link_open"
+    }
+    found = {link.target.removeprefix("memory/").replace(" ", "%20") for link in said(text) if link.form == "path"}
+    assert found <= known, text
+
+
 PIECES = st.lists(
     st.sampled_from(
         [
@@ -171,6 +207,7 @@ PIECES = st.lists(
 
 @given(PIECES)
 @example(["- ", "    ", "[[a]]"])
+@example(["\\", "\\", "`", "[[a]]", "`"])
 @example(["> ", "    ", "[[a]]"])
 @example(["- ", "<!--", "[[a]]"])
 @example(["- ", "<!--", "x", "-->", "[[a]]", "\n", "[[a]]"])

@@ -1,7 +1,8 @@
 """What one document says of things and how they hang together: the names it goes by, and its links.
 
-Links are `[[wiki links]]`, relative Markdown links, `#tags`, the front matter's lists, and what an entry's comment
-names. Nothing in code or in a comment is one. What a name means is settled in `sync`, asking is `graph`'s.
+Links are `[[wiki links]]`, relative Markdown links (by reference too), `#tags`, the front matter's lists, and what an
+entry's comment names. Nothing in code or in a comment is one. What a name means is settled in `sync`, asking is
+`graph`'s.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from posixpath import dirname, normpath
 from pipimem.index.schema import KINDS
 from pipimem.index.words import fold
 from pipimem.knowledge import FAILURE, WEIGHT
-from pipimem.markdown import NO_TEXT
+from pipimem.markdown import NO_TEXT, label
 from pipimem.safety import private_ranges
 from pipimem.text import decode, one_line, scrub, unquote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from pipimem.knowledge import Knowledge
@@ -51,12 +52,13 @@ _FAILED = {
 }
 """The relation of a failure to each thing its record names, and the layer of that."""
 
-_OPENS = re.compile(rb"\\[!-\[\]-{}~]|`+|<!--")
+_OPENS = re.compile(rb"\\[!-/:-@\[-`{}~]|`+|<!--")
 _WIKI = re.compile(rb"\[\[([^\[\]\n|#]*)(#[^\[\]\n|]*)?(?:\|[^\[\]\n]*)?\]\]")
 _PATH = re.compile(
     rb"(!?)\[(?:[^\[\]]|\[[^\[\]\n]*\]){0,500}\]\([ \t]*(?:<([^<>\n]+)>|([^\s()<>]+(?:\([^\s()]*\)[^\s()]*)*))"
     rb"(?:[ \t\n]+(?:\"[^\"\n]*\"|'[^'\n]*'))?[ \t]*\)"
 )
+_REFERRED = re.compile(rb"(?<![!\[])\[([^\[\]]{1,300})\](?:\[([^\[\]]{0,300})\])?+(?![\[(:])")
 _TAG = re.compile(rb"#(?<![^\s(\x80-\xff]#)[A-Za-z_\x80-\xff][\w/\x80-\xff-]*")
 _TAG_NAME = re.compile(r"#([\w/-]*\w)")
 _COLOUR = re.compile(r"(?=.*\d)[0-9a-fA-F]{3,8}\Z")
@@ -299,17 +301,17 @@ def _of_entries(parsed: Parsed, at: _Places) -> Iterator[Mention]:
 
 def _of_text(document: Document, parsed: Parsed, own: str, at: _Places) -> Iterator[Mention]:
     data = parsed.data
-    if b"[[" not in data and b"](" not in data and not _TAG.search(data):
+    if b"[[" not in data and b"](" not in data and not parsed.targets and not _TAG.search(data):
         return
     spans = [(block.start, block.end) for block in parsed.blocks if block.kind not in NO_TEXT]
     spans += [(section.start, section.body) for section in parsed.sections if section.level]
     for start, end in sorted(spans):
         part = data[start:end]
-        if b"[[" not in part and b"](" not in part and b"#" not in part:
+        if b"[" not in part and b"#" not in part:
             continue
         nested = parsed.nested[bisect_left(parsed.nested, (start, start)) : bisect_left(parsed.nested, (end, end))]
         text = visible(part, [(first - start, last - start) for first, last in nested])
-        for offset, mention in _written(document, text):
+        for offset, mention in _written(document, text, parsed.targets):
             if not at.shows(start + offset):
                 continue
             passage, line = at.of(start + offset)
@@ -317,8 +319,11 @@ def _of_text(document: Document, parsed: Parsed, own: str, at: _Places) -> Itera
             yield mention
 
 
-def _written(document: Document, text: bytes) -> Iterator[tuple[int, Mention]]:
-    """The links in a text without code, each with its offset; source and place are the caller's to fill in."""
+def _written(document: Document, text: bytes, targets: Mapping[str, str]) -> Iterator[tuple[int, Mention]]:
+    """The links in a text without code, each with its offset; source and place are the caller's to fill in.
+
+    `targets` are those of reference links, by label.
+    """
     for match in _WIKI.finditer(text):
         name = decode(match[1]).rstrip("\\").strip()
         if name:
@@ -330,13 +335,14 @@ def _written(document: Document, text: bytes) -> Iterator[tuple[int, Mention]]:
                 match.start(),
                 Mention("", name, kind or _kind_of(name), ("mentions", "semantic"), (0, 0), "wiki", fragment=fragment),
             )
-    for match in _PATH.finditer(text):
-        if not match[1] and (target := _relative(document, decode(match[2] or match[3]))):
+    paths = [(m.start(), decode(m[2] or m[3])) for m in _PATH.finditer(text) if not m[1]]
+    if targets:
+        referred = [(m.start(), targets.get(label(decode(m[2] or m[1])))) for m in _REFERRED.finditer(text)]
+        paths += [(start, path) for start, path in referred if path]
+    for start, path in paths:
+        if target := _relative(document, path):
             name, fragment = target
-            yield (
-                match.start(),
-                Mention("", name, _kind_of(name), ("mentions", "semantic"), (0, 0), "path", fragment=fragment),
-            )
+            yield start, Mention("", name, _kind_of(name), ("mentions", "semantic"), (0, 0), "path", fragment=fragment)
     for match in _TAG.finditer(text):
         if tag := _tag(text, match):
             yield match.start(), Mention("", tag, "tag", ("belongs-to", "semantic"), (0, 0), "tag")

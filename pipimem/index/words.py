@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     Cut = Callable[[Sequence[str]], list[list[str]]]
 
-FORMAT = 1
-"""Version of what `terms` gives, `simplified.txt` included; part of the fingerprint of an index."""
+FORMAT = 2
+"""Version of what `terms` gives, `simplified.txt` included, and of what `links` finds; an index is made for one."""
 
 MAX_READ = 10_000
 MAX_HAN = 400
