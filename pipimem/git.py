@@ -140,17 +140,21 @@ class Repository:
 
         With `outer_ok` a repository further up is taken as well.
         """
-        if _asked(root, "--is-bare-repository", "--is-inside-work-tree") != "false\ntrue":
+        questions = "--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--show-toplevel"
+        said = _asked(root, *questions).split("\n")
+        if said[:2] != ["false", "true"]:
             message = f'"{root}" is a git folder without files of its own.'
             raise GitOff("bare repository", message, "Choose a folder that git has checked out.")
-        top = os.path.realpath(_asked(root, "--show-toplevel"))
+        if len(said) > len(questions):  # one of the paths has a line ending
+            said[2:] = [_asked(root, question) for question in questions[2:]]
+        git_dir, top = map(os.path.realpath, said[2:])
         if top != os.path.realpath(root) and not outer_ok:
             raise GitOff(
                 "outer repository",
                 f'"{root}" lies in the repository of something else, "{top}".',
                 'Run "pipimem init --git" for a history of its own, or allow the outer one in your config.',
             )
-        return cls(root, top, os.path.realpath(_asked(root, "--absolute-git-dir")))
+        return cls(root, top, git_dir)
 
     @staticmethod
     def init(root: str) -> Repository:
@@ -734,7 +738,7 @@ def _kill(process: Git.AutoInterrupt) -> None:
 
 def _asked(root: str, *questions: str) -> str:
     status, out, words = _run(root, "rev-parse", *questions)
-    if status == 0:
+    if status == 0 or "must be run in a work tree" in words:  # as it is said of the top of a bare one
         return _text(out.removesuffix(b"\n"))
     if "dubious ownership" in words or "unsafe repository" in words:
         raise GitOff(

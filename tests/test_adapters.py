@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,17 @@ def test_the_sdks_memory_tool_over_a_channel(memory: Memory) -> None:
     assert memory.search("二号窑", CHANNEL)[0].path.endswith("memory/kiln.md")
 
 
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """The event loop of this thread: pydantic-ai makes one where there is none, and leaves it open."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield loop
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+@pytest.mark.usefixtures("loop")
 def test_a_pydantic_ai_agent_is_given_memory_and_its_turns_are_recorded(memory: Memory) -> None:
     pytest.importorskip("pydantic_ai")
     from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart

@@ -55,16 +55,16 @@ def fingerprint(folder: Path) -> dict[str, str]:
 
 @pytest.fixture
 def memory(root: Path) -> Iterator[Memory]:
-    init(str(root), git=True)
+    init(str(root))
     with pipimem.open(str(root)) as memory:
         memory.add_channel("ops", minimal=True)
         yield memory
 
 
 @pytest.fixture
-def plain(root: Path) -> Iterator[Memory]:
-    """The same without git, which the golden folders have nothing to do with."""
-    init(str(root))
+def tracked(root: Path) -> Iterator[Memory]:
+    """The same with git, for what commits have to do with."""
+    init(str(root), git=True)
     with pipimem.open(str(root)) as memory:
         memory.add_channel("ops", minimal=True)
         yield memory
@@ -94,12 +94,12 @@ def result(memory: Memory, found: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("where", ["ops", "shared"])
 @pytest.mark.parametrize("case", CASES)
-def test_the_golden_folders_are_taken_over_as_expected(case: str, where: str, plain: Memory, tmp_path: Path) -> None:
+def test_the_golden_folders_are_taken_over_as_expected(case: str, where: str, memory: Memory, tmp_path: Path) -> None:
     theirs = built(case, tmp_path)
     before = fingerprint(theirs)
     place: dict[str, Any] = {"channel": "ops"} if where == "ops" else {"target": "memory"}
-    found = plain.adopt(case.partition("/")[0], str(theirs), **place)
-    got = result(plain, found)
+    found = memory.adopt(case.partition("/")[0], str(theirs), **place)
+    got = result(memory, found)
     expected = GOLDEN / f"{case.replace('/', '-')}.{where}.json"
     if os.environ.get("WRITE_GOLDEN"):
         expected.write_text(json.dumps(got, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -112,7 +112,6 @@ def test_the_same_again_changes_nothing(case: str, memory: Memory, root: Path, t
     theirs, source = built(case, tmp_path), case.partition("/")[0]
     first = memory.adopt(source, str(theirs), channel="ops")
     assert first.applied is not None
-    assert first.applied.commit
     files = {p: p.read_bytes() for p in root.rglob("*.md")}
     again = memory.adopt(source, str(theirs), channel="ops")
     assert again.plan is None
@@ -139,18 +138,18 @@ def test_a_dry_run_shows_the_diff_of_the_run_and_writes_nothing(memory: Memory, 
     assert (done.kept, done.left, done.proposed) == (planned.kept, planned.left, planned.proposed)
 
 
-def test_it_is_one_commit_that_can_be_taken_back(memory: Memory, root: Path, tmp_path: Path) -> None:
+def test_it_is_one_commit_that_can_be_taken_back(tracked: Memory, root: Path, tmp_path: Path) -> None:
     before = {p: p.read_bytes() for p in root.rglob("*.md")}
-    done = memory.adopt("hermes", str(built("hermes/home", tmp_path)), channel="ops")
+    done = tracked.adopt("hermes", str(built("hermes/home", tmp_path)), channel="ops")
     assert done.applied is not None
-    newest = memory.log(limit=2)
+    newest = tracked.log(limit=2)
     assert newest[0].sha == done.applied.commit
     assert newest[0].trailers["Pipimem-Source"] == "hermes:home"
     assert {p for p in newest[0].files if not p.startswith("review/")} == {
         "channels/ops/MEMORY.md",
         "channels/ops/USER.md",
     }
-    memory.undo(done.applied.run)
+    tracked.undo(done.applied.run)
     assert {p: p.read_bytes() for p in root.rglob("*.md")} == before
 
 

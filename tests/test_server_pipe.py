@@ -131,7 +131,7 @@ def test_rubbish_harms_neither_the_files_nor_the_server(workspace: Path) -> None
     )  # fmt: skip
     assert snapshot(workspace) == before
     assert answers["last"]["structuredContent"]["hits"][0]["ref"] == "m-0000000a"
-    assert "taken back" not in answers
+    assert "error" not in answers.get("taken back", {})  # it may be done before the word that takes it back is read
     assert {100 + n for n in range(len(good))} <= set(answers)
     assert "Traceback" not in errors
     for number in (906, 907, 908):
