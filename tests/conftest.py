@@ -67,6 +67,8 @@ def isolated(tmp_path: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PIPIMEM_CACHE", str(cache))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    # Nobody cuts the power here, and waiting for the disk is a tenth of the suite. Processes of their own do wait.
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
     monkeypatch.chdir(tmp_path)
 
 
