@@ -212,19 +212,20 @@ class Memory(Opened):
     def _searching(
         self, scope: Scope, layers: Sequence[str], channel: str | None, *, all_channels: bool, also: Sequence[Memory],
     ) -> Callable[[str, int], list[Hit]]:  # fmt: skip
-        """How a recall asks: this index, and those of other workspaces in what they have of the scope."""
+        """How a recall asks: this index, and those of other workspaces in what they have of the scope.
+
+        In words alone: the gate wants evidence in words, so that no model of vectors need be sent a prompt
+        (docs/decisions/0033).
+        """
         if not also:
-            near = self.meaning.near if self.meaning else None
-            more = 2 if near else 1  # what the vectors bring must not push out what the words found
-            return lambda query, limit: self.passages.search(query, scope, more * limit, evidence=True, near=near)
+            return lambda query, limit: self.passages.search(query, scope, limit, evidence=True)
         from pipimem import several
 
         scopes = {m: m.scope(m._known_channel(channel), all_channels=all_channels, layers=layers) for m in also}
         scopes[self] = scope
 
         def ask(memory: Memory, query: str, limit: int) -> list[Hit]:
-            near = memory.meaning.near if memory.meaning else None
-            hits = memory.passages.search(query, scopes[memory], limit, evidence=True, near=near)
+            hits = memory.passages.search(query, scopes[memory], limit, evidence=True)
             return hits if memory is self else several.named(hits, memory.workspace.root)
 
         def search(query: str, limit: int) -> list[Hit]:

@@ -20,15 +20,18 @@ from pipimem.text import encode, printable, scrub
 from pipimem.transcript import ROLES, Message, Transcript, content_text, reference, without_own_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from pipimem.workspace import Workspace
 
 ENGINE = "turn"
+LOST = "older messages no job had worked on, dropped to make room: run 'pipimem update' more often"
 MESSAGE_LIMIT = 50_000
 FILE_LIMIT = 4 * 1024 * 1024
 TAIL = 512 * 1024  # more than any one line
+NAME_LIMIT, INPUT_LIMIT, INPUTS = 200, 2_000, 20_000
+"""Characters kept of a speaker's name, of one command or file name, and of all those of a message."""
 SOURCES = 500
 """Host transcripts of a channel whose place is remembered; of an older one the messages at hand are known."""
 FILE_KEYS, COMMAND_KEYS = ("file_path", "path", "notebook_path"), ("command", "cmd")
@@ -78,8 +81,8 @@ class Turns:
                     skipped[why] = skipped.get(why, 0) + 1
                 else:
                     fresh.append({"n": start + len(fresh) + 1, "turn": turn + 1, **made})
-            if fresh:
-                self._write(_lines(fresh))
+            if fresh and (lost := self._write(_lines(fresh))):
+                skipped[LOST] = lost
         return Recorded(len(fresh), start + len(fresh), skipped)
 
     def _row(self, row: object, now: str) -> tuple[dict[str, Any] | None, str]:
@@ -96,12 +99,21 @@ class Turns:
         return {
             "role": role,
             "text": self._redacted(text),
-            "name": scrub(str(row.get("name") or "")),
+            "name": self._redacted(scrub(str(row.get("name") or "")))[:NAME_LIMIT],
             "time": str(row.get("timestamp") or row.get("time") or now),
-            "files": [scrub(str(i[k])) for i in inputs for k in FILE_KEYS if i.get(k)],
-            "commands": [self._redacted(scrub(str(i[k]))) for i in inputs for k in COMMAND_KEYS if i.get(k)],
+            "files": self._inputs(inputs, FILE_KEYS),
+            "commands": self._inputs(inputs, COMMAND_KEYS),
             "calls": len(calls),
         }, ""
+
+    def _inputs(self, inputs: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[str]:
+        """What calls were given under those keys, redacted before it is cut; a here-document is no command's name."""
+        kept: list[str] = []
+        for text in (scrub(str(given[key])) for given in inputs for key in keys if given.get(key)):
+            kept.append(self._redacted(text)[:INPUT_LIMIT])
+            if sum(map(len, kept)) > INPUTS:
+                return kept[:-1]
+        return kept
 
     def _redacted(self, text: str) -> str:
         config = self._workspace.config
@@ -129,8 +141,8 @@ class Turns:
                     continue
                 turn += message.role == "user" or not turn
                 fresh.append({"n": start + len(fresh) + 1, "turn": turn, **made, "ref": message.ref})
-            if fresh:
-                self._write(_lines(fresh))
+            if fresh and (lost := self._write(_lines(fresh))):
+                skipped[LOST] = lost
             kept = dict([*sources.items(), (transcript.ref, end)][-SOURCES:])
             write_private(self._source_path, encode(json.dumps(kept, ensure_ascii=False)))
         return Recorded(len(fresh), start + len(fresh), skipped)
@@ -154,13 +166,13 @@ class Turns:
 
     def cursor(self, job: str) -> int:
         """The number of the last message a job has worked on; 0 before its first run."""
-        return int(self._cursors().get(job, 0))
+        return self._cursors().get(job, 0)
 
     def move(self, job: str, end: int) -> None:
         """The job is done up to message `end`; a cursor never moves back."""
         with self._held():
             cursors = self._cursors()
-            cursors[job] = max(end, int(cursors.get(job, 0)))
+            cursors[job] = max(end, cursors.get(job, 0))
             write_private(self._cursor_path, encode(json.dumps(cursors)))
 
     def forget(self, meant: Callable[[str, str], bool], *, dry_run: bool = False) -> int:
@@ -194,17 +206,21 @@ class Turns:
         """A message's own reference: the host's, or that of its line."""
         return str(row.get("ref") or reference(ENGINE, self._name, str(row["n"])))
 
-    def _write(self, lines: str) -> None:
-        """Appends lines; a file grown too big loses the oldest that every job has done, then the oldest there are."""
+    def _write(self, lines: str) -> int:
+        """Appends lines; a file grown too big loses the oldest that every job has done, then the oldest there are.
+
+        Gives how many messages went that not every job had worked on.
+        """
         size = os.path.getsize(self._path) if os.path.exists(self._path) else 0
         if size + len(encode(lines)) <= FILE_LIMIT:
             append_private(self._path, lines.rstrip("\n"), durable=True)
-            return
-        done = min(map(int, self._cursors().values()), default=0)
-        kept = [row for row in self._rows() if row["n"] > done]
+            return 0
+        done = min(self._cursors().values(), default=0)
+        kept = due = [row for row in self._rows() if row["n"] > done]
         while kept and len(encode(_lines(kept))) > FILE_LIMIT // 2:
-            del kept[: max(1, len(kept) // 4)]
+            kept = kept[max(1, len(kept) // 4) :]
         write_private(self._path, encode(_lines(kept) + lines))
+        return sum(1 for row in due[: len(due) - len(kept)] if row.get("role"))
 
     def _rows(self) -> list[dict[str, Any]]:
         """Every line that is whole; one cut off by a crash is none."""
@@ -215,13 +231,14 @@ class Turns:
         try:
             with open(self._path, "rb") as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
-                rows = [row for line in file.read().splitlines() if (row := _row_of(line))]
+                rows = [row for line in file.read().splitlines() if (row := _row_of(line))] or self._rows()
         except FileNotFoundError:
             return 0, 0
         return (rows[-1]["n"], rows[-1]["turn"]) if rows else (0, 0)
 
-    def _cursors(self) -> dict[str, Any]:
-        return self._stored(self._cursor_path)
+    def _cursors(self) -> dict[str, int]:
+        """How far each job has come; what is no number there is no job's work."""
+        return {job: end for job, end in self._stored(self._cursor_path).items() if isinstance(end, int)}
 
     def _stored(self, path: str) -> dict[str, Any]:
         try:

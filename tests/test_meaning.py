@@ -129,12 +129,24 @@ def test_a_model_is_not_asked_in_a_language_it_does_not_read(
     assert missing(memory) == ""
 
 
-def test_a_recall_says_what_was_missing(make: Callable[..., Memory], config: Callable[..., None]) -> None:
-    config("python:nowhere:f")
-    memory = make(NOTES)
+def test_a_recall_sends_no_prompt_to_a_model_of_vectors(
+    make: Callable[..., Memory], config: Callable[..., None]
+) -> None:
+    config(RECORDER)
+    memory = ready(make)
     recall = memory.recall("when is the release on Thursday", "ops", always=True)
     assert [item.hit.ref for item in recall.items] == ["m-00000003"]
-    assert "nothing is embedded yet" in recall.trace["missing"][0]
+    assert Recorder.asked == []
+    memory.search("release", "ops")
+    assert Recorder.asked == ["release"]
+
+
+def test_a_recall_says_what_was_missing(make: Callable[..., Memory], config: Callable[..., None]) -> None:
+    config("", more='reranker = "python:nowhere:f"\n')
+    memory = make({**NOTES, "channels/ops/SESSION.md": "## Current State\n- The release on Thursday is called heron\n"})
+    recall = memory.recall("when is the release on Thursday", "ops", always=True)
+    assert len(recall.items) == 2
+    assert "reranker" in recall.trace["missing"][0]
 
 
 # What is sent

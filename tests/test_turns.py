@@ -146,6 +146,30 @@ def test_the_record_is_bounded_and_keeps_what_no_job_has_done(
     assert {f"message {n} " + "字" * 50 for n in range(390, 400)} <= {m.text for m in ops.since(0).transcript.messages}
 
 
+def test_what_no_job_had_worked_on_is_not_dropped_in_silence(ops: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "FILE_LIMIT", 20_000)
+    lost = [ops.record(said(f"第 {n} 条 " + "字" * 50), NOW).skipped for n in range(150)]
+    assert any(turns.LOST in skipped for skipped in lost)
+    dropped = sum(skipped.get(turns.LOST, 0) for skipped in lost)
+    assert dropped + len(ops.since(0).transcript.messages) == 150
+    ops.move("extract", 150)
+    assert all(turns.LOST not in ops.record(said("字" * 60), NOW).skipped for _ in range(30))
+
+
+def test_however_large_a_turns_tool_calls_are_numbers_go_on(ops: Turns, root: Path) -> None:
+    secret = "sk-ant-api03-" + "Zx9Q" * 20
+    calls = [{"input": {"command": f"cat <<E > a.py\n{'数' * 30_000}\nE", "file_path": f"/tmp/{secret}"}}] * 20
+    rows = [*said("部署吧"), {"role": "assistant", "content": "done", "name": secret, "tool_calls": calls}]
+    assert ops.record(rows, NOW).cursor == 2
+    assert ops.record(said("记住：六点关门"), NOW).cursor == 3
+    path = next((root / ".pipimem/state/turns").glob("*.jsonl"))
+    assert path.stat().st_size < 200_000
+    assert secret not in path.read_text()
+    with path.open("a") as file:  # written by an older version
+        file.write(json.dumps({"n": 4, "turn": 4, "role": "user", "text": "x" * 600_000}) + "\n")
+    assert ops.record(said("关灯"), NOW).cursor == 5
+
+
 def test_many_recorders_at_once_give_every_message_a_number_of_its_own(ops: Turns, root: Path) -> None:
     def act(who: int) -> None:
         for n in range(10):
