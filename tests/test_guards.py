@@ -429,3 +429,29 @@ def test_the_guards_cost_no_more_than_the_text_is_long() -> None:
 )
 def test_many_texts_at_once_are_compared_as_one_by_one(others: list[str], text: str) -> None:
     assert guards.Said(others).holds(text) == guards.duplicate(text, others)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The on-call phone for the billing service and the web shop is kept by Ann in winter", "The on-call phone for the billing service and the web shop is kept by Bob in winter"),
+        ("Deploys of the customer portal always go out from the main branch", "Deploys of the customer portal always go out from the dev branch"),
+        ("Invoices over the limit are approved by the accounting department first", "Invoices under the limit are approved by the accounting department first"),
+        ("这个季度华东区客户回访项目的负责人是王芳", "这个季度华东区客户回访项目的负责人是李雷"),
+    ],
+)  # fmt: skip
+def test_another_name_or_word_in_the_place_of_one_is_another_fact(one: str, other: str) -> None:
+    assert not guards.same(one, other)
+    assert not guards.Said([one]).holds(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The deploy window of the web shop is on Thursday evenings", "The deploy window of the web shop is on Thursday evening"),
+        ("我们的部署窗口是每周四晚上八点整", "我们的部署窗口是每周四晚上八点。"),
+    ],
+)  # fmt: skip
+def test_the_same_words_in_another_form_are_the_same_fact(one: str, other: str) -> None:
+    assert guards.same(one, other)
+    assert guards.Said([one]).holds(other)

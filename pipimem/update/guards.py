@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipimem import safety
+from pipimem.index.stems import stem
 from pipimem.index.words import fold
 from pipimem.text import encode, keyed_digest
 from pipimem.update import dates
@@ -28,6 +29,9 @@ NEAR = 0.85
 LEAST = 8  # characters from which nearly equal texts are the same
 PLAIN = re.compile(r"[\W_]+")
 STRETCH = re.compile(r"(turn:.+)\.(\d+)-(\d+)")
+PLACES = frozenset(
+    "over under above below before after in out on off up down with without from to inside outside".split()
+)
 VALUES = re.compile(
     r"[周期拜][一二三四五六日天]|[零一二两三四五六七八九十百千]{1,5}(?=[点号日月年天小个分秒万])"
     rf"|\b(?:{'|'.join(sorted(CALENDAR))})\b"
@@ -43,7 +47,7 @@ def same(one: str, other: str) -> bool:
     """Whether two entries say the same: equal when plain, or nearly so with the same numbers and denials.
 
     Nearly: character triples shared by at least 0.85 of their union. A different number or weekday is a different
-    fact, and so is one with "not".
+    fact, and so is one with "not", or with another name or word in the place of one.
     """
     a, b = plain(one), plain(other)
     if a == b:
@@ -61,8 +65,16 @@ def _near(left: set[str], right: set[str]) -> bool:
 
 
 def _same_values(one: str, other: str) -> bool:
-    """Whether weekdays, months and Han numerals are the same, in the same order."""
-    return VALUES.findall(fold(one)) == VALUES.findall(fold(other))
+    """Whether weekdays, months and Han numerals are the same, in the same order, and no word stands for another."""
+    if VALUES.findall(fold(one)) != VALUES.findall(fold(other)):
+        return False
+    left, right = _words(one), _words(other)
+    return left <= right or right <= left
+
+
+def _words(text: str) -> set[str]:
+    """The content of a text, and the words that say where or when: over is not under."""
+    return {stem(unit) for unit in units(text)} | (PLACES & set(re.findall(r"[a-z]+", fold(text))))
 
 
 def _triples(text: str) -> set[str]:
