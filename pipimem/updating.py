@@ -150,7 +150,7 @@ def _setting(memory: Opened, found: Channel) -> Setting:
         run=new_run(now.date().isoformat()), read=memory.workspace.read, taken=memory.taken,
         key=memory.key() if os.path.exists(key_file) else b"", tombstones=memory.stones(TOMBSTONES),
         recalled=traces.recalled(memory.traces), rejections=memory.stones(REJECTED),
-        waiting=[p.text for p in memory.proposals()],
+        waiting=[p.text for p in memory.proposals() if p.channel in ("", found.id)],
         trial_days=config["update.trial_days"], patterns=tuple(config["safety.patterns"]),
         allow=tuple(config["safety.allow"]), templates=memory.templates(found),
     )  # fmt: skip

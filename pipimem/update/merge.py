@@ -179,6 +179,8 @@ def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
         case "append":
             return markdown.append_text(now, op.text)
         case "block":
+            if _has_block(now, op):  # another updater worked on the same turns
+                raise Refused(f"'{op.path}' says so already.", "Nothing was changed.")
             return markdown.append_section(now, op.heading, op.text)
         case "section":
             _check_section(op, now, base)
@@ -192,12 +194,19 @@ def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
 def _check_addition(op: Op, now: markdown.Parsed, base: markdown.Parsed) -> None:
     if op.op == "add" and guards.duplicate(op.text, (e.text for e in now.entries)):
         raise Refused(f"'{op.path}' says so already.", "Nothing was changed.")
+    if op.op == "note" and any(e.text == op.text and e.trail[-1:] == (op.heading,) for e in now.entries):
+        raise Refused(f"'{op.path}' says so already.", "Nothing was changed.")
     if guards.duplicate(op.text, (e.text for e in base.entries)) and not guards.duplicate(
         op.text, (e.text for e in now.entries)
     ):
         raise Refused(f"'{op.path}' said so and a person took it out.", "Nothing was changed.")
     if _has_section(base, op.heading) and not _has_section(now, op.heading):
         raise Overtaken(f"The section '{op.heading}' was taken out meanwhile.", "Nothing was changed.")
+
+
+def _has_block(parsed: markdown.Parsed, op: Op) -> bool:
+    text = encode(op.text).strip()
+    return any(s.title == op.heading and parsed.data[s.body : s.end].strip() == text for s in parsed.sections)
 
 
 def _has_section(parsed: markdown.Parsed, heading: str) -> bool:
