@@ -134,6 +134,8 @@ class Lifecycle:
             step = self._update(job, transcript if window is None else window.transcript)
             self._ended(job, window)
         except (Error, OSError) as error:
+            if window is not None and self._turns.cursor(job) >= window.end:
+                return Step(job, False, "no-new-turns")  # another run worked on them meanwhile
             self._note("failed", job)
             return Step(job, False, f"failed: {error}", failed=True)
         return step

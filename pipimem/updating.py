@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pipimem import importing, markdown, sources, traces, update
@@ -13,10 +14,11 @@ from pipimem.history import REJECTED, TOMBSTONES
 from pipimem.scopes import Known, resolve
 from pipimem.sources import Source
 from pipimem.text import decode, printable
-from pipimem.transcript import Transcript
+from pipimem.transcript import Message, Transcript
 from pipimem.turns import ENGINE, Recorded, Turns, Window
 from pipimem.update import Setting, summary
 from pipimem.update import tidy as shorter
+from pipimem.update.dates import when
 from pipimem.update.plan import Applied, Op, Outcome, Plan, new_run
 from pipimem.workspace import Channel
 
@@ -60,8 +62,21 @@ def propose(
     known = sources.read(memory.workspace.root).of(transcript.engine, transcript.session)
     setting = replace(_setting(memory, found), project=_project(memory, transcript, known), cut=memory.said.cut,
                       again=again)  # fmt: skip
-    plan = update.propose(transcript, setting, jobs, _models(memory, models))
+    plan = update.propose(_at_home(memory, transcript), setting, jobs, _models(memory, models))
     return _unknown(plan, setting, known) if known else plan
+
+
+def _at_home(memory: Opened, transcript: Transcript) -> Transcript:
+    """The conversation with times in UTC told in the workspace's zone: hosts write UTC wherever the speaker is, and
+    "tomorrow" is the speaker's."""
+    zone = memory.now().tzinfo if memory.workspace.config["workspace.timezone"] else None
+
+    def local(message: Message) -> Message:
+        stamp = when(message.time)
+        away = stamp is not None and stamp.utcoffset() == timedelta()
+        return replace(message, time=stamp.astimezone(zone).isoformat()) if stamp and away else message
+
+    return replace(transcript, messages=tuple(map(local, transcript.messages)))
 
 
 def _project(memory: Opened, transcript: Transcript, known: Sequence[Source]) -> str:

@@ -121,6 +121,34 @@ def test_relative_days_become_dates(text: str, resolved: str) -> None:
     assert dates.resolve(text, date(2026, 3, 14)) == resolved
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tomorrow Corp is our client", "《明天》是客户杂志", "The song Yesterday is our ringtone", "那本“今天”停刊了",
+        'The label says "today only"', "We call it Last Night", "`tomorrow` is a branch",
+    ],
+)  # fmt: skip
+def test_a_title_or_a_name_is_no_day(text: str) -> None:
+    assert dates.resolve(text, date(2026, 3, 14)) == text
+
+
+def test_a_capital_where_a_sentence_begins_is_no_name() -> None:
+    said = date(2026, 3, 14)
+    assert (
+        dates.resolve("Tomorrow we deploy. Yesterday it broke.", said) == "2026-03-15 we deploy. 2026-03-13 it broke."
+    )
+    assert dates.resolve("Tomorrow I fly; Next Tuesday I rest", said) == "2026-03-15 I fly; 2026-03-17 I rest"
+
+
+def test_a_time_in_utc_is_told_in_the_workspaces_zone(make: Callable[..., Memory]) -> None:
+    memory = make({"pipimem.toml": '[workspace]\ntimezone = "Asia/Shanghai"\n'})
+    memory.add_channel("dm:顾念", kind="direct")
+    plan = memory.propose("dm:顾念", talk("记住：明天上线新版收银台", time="2026-11-20T23:30:00Z"), models=[])
+    assert [op.text for op in plan.ops if op.op == "add"] == ["2026-11-22 上线新版收银台"]
+    plan = memory.propose("dm:顾念", talk("记住：明天上线新版收银台", time="2026-11-20T23:30:00+01:00"), models=[])
+    assert [op.text for op in plan.ops if op.op == "add"] == ["2026-11-21 上线新版收银台"]
+
+
 def test_the_day_is_the_speakers_day_and_a_bare_tomorrow_is_never_stored(group: Memory) -> None:
     said = json.loads(case("G44-dialogue.json"))
     texts = [m["content"] for m in said["messages"]]

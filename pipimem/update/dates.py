@@ -48,10 +48,11 @@ def resolve(text: str, said: date, *, coming: bool = False) -> str:
 
     Only days a calendar settles: "tomorrow", "in two days", "next Tuesday", 明天, 下周二, 上个月六号. "next Tuesday"
     and 下周二 are the Tuesday of the following Monday-to-Sunday week, "by Friday", "this Friday" and 周五前 the first
-    one from that day on; a weekday without such a word is left as it is, unless `coming` says that it lies ahead.
+    one from that day on; a weekday without such a word is left as it is, unless `coming` says that it lies ahead. What
+    stands in 《》 or quotation marks, or with a capital letter as a name does, is left too.
     """
     for pattern, day in (*_RULES, *(_COMING if coming else ())):
-        text = pattern.sub(lambda m, day=day: _written(day(m, said), m), text)
+        text = pattern.sub(lambda m, day=day: m[0] if _is_name(m) else _written(day(m, said), m), text)
     return _SET_OFF.sub(" ", text)
 
 
@@ -66,6 +67,21 @@ def anchored(text: str, said: date, *, coming: bool = False) -> str:
 def relative(text: str) -> bool:
     """Whether `text` names a day that only its own day settles: "tomorrow", 下周二, "next week", 月底."""
     return bool(_VAGUE.search(text)) or any(pattern.search(text) for pattern, _ in _RULES)
+
+
+_QUOTED = re.compile(r"《[^《》\n]*》|“[^“”\n]*”|「[^「」\n]*」|‘[^‘’\n]*’|\"[^\"\n]*\"|`[^`\n]*`")
+_SENTENCE = re.compile(r"(?:^|[.!?;:。！？；：\n])\s*[\"'“‘(\-*]*\s*\Z")
+
+
+def _is_name(match: re.Match[str]) -> bool:
+    """Whether the words are a title or a name: quoted, or with a capital where no sentence begins or before another."""
+    text, (start, end) = match.string, match.span()
+    if any(m.start() < start and end < m.end() for m in _QUOTED.finditer(text)):
+        return True
+    if not match[0][0].isupper() or match[0].split()[0].lower() in WEEKDAYS:
+        return False
+    named = re.match(r"['’]?\s+(?!I\b)[A-Z][a-z]+", text[end:])
+    return not _SENTENCE.search(text[:start]) or (named is not None and named[0].split()[-1].lower() not in WEEKDAYS)
 
 
 def _written(day: date | None, match: re.Match[str]) -> str:
