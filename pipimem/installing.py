@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import stat
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pipimem import jsontext
@@ -25,6 +27,7 @@ from pipimem.text import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+NAME = "pipimem"
 HOSTS = ("claude", "codex", "cursor", "openclaw")
 READING = {
     "claude": ("SessionStart", "UserPromptSubmit", "SubagentStart"),
@@ -34,10 +37,11 @@ WRITING = {
     "session": {"claude": ("PreCompact", "PostCompact", "SessionEnd"), "codex": ("PreCompact",)},
     "turn": {"claude": ("PreCompact", "PostCompact", "Stop", "SessionEnd"), "codex": ("PreCompact", "Stop")},
 }
+TABLE = re.compile(r"[ \t]*\[")
+OURS = re.compile(rf"[ \t]*\[[ \t]*mcp_servers[ \t]*\.[ \t]*{NAME}[ \t]*(?:\.|\])")
 MATCHERS = {"SessionStart": "startup|resume|clear|compact"}
 TIMEOUT = 10
 """Seconds a host waits for a hook; one ends by itself after five."""
-NAME = "pipimem"
 NEXT = {
     "claude": "Start a new session; '/hooks' and '/mcp' show what is there.",
     "codex": "Run 'codex features enable hooks', then start a new session.",
@@ -136,9 +140,11 @@ def program() -> list[str]:
 
 
 def by_hand(wish: Wish, kind: str) -> str:
-    """What to write into a file of that kind oneself, as JSON."""
+    """What to write into a file of that kind oneself, in its own notation."""
+    if kind == "toml":
+        return "\n".join(_block(server(wish)))
     value: dict[str, Any] = {NAME: server(wish)}
-    for key in reversed(("mcp_servers",) if kind == "toml" else kind.split("/")):
+    for key in reversed(kind.split("/")):
         value = {key: value}
     if kind == "hooks":
         value = {"hooks": {event: [group] for event, group in hooks(wish).items()}}
@@ -224,36 +230,46 @@ def _set_server(text: str, path: list[str], wanted: dict[str, Any] | None) -> st
     there = (table or {}).get(NAME)
     if wanted is None:
         return text if there is None else jsontext.drop(text, [*path, NAME])
-    return text if there == wanted else jsontext.put(text, [*path, NAME], wanted)
+    if not isinstance(there, dict):
+        return jsontext.put(text, [*path, NAME], wanted)
+    for key in (key for key in wanted if there.get(key) != wanted[key]):  # what else stands there is the person's
+        text = jsontext.put(text, [*path, NAME, key], wanted[key])
+    return text
 
 
 def _set_hooks(text: str, wanted: dict[str, dict[str, Any]]) -> str:
-    """The hooks wished for, each event's group in the place of ours; ours of other events go."""
+    """The hooks wished for, each event's command in the place of ours; ours of other events go.
+
+    What a person made of a group of ours, another matcher or time or a hook beside it, stays.
+    """
     table = jsontext.load(text).get("hooks", {})
     if not isinstance(table, dict) or not all(isinstance(groups, list) for groups in table.values()):
         raise ValueError("'hooks' is no object of lists")
     for event in dict.fromkeys([*table, *wanted]):
         groups = table.get(event, [])
-        ours = [n for n, group in enumerate(groups) if _is_ours(group)]
-        for number in reversed(ours[1:] if event in wanted else ours):
-            text = jsontext.drop(text, ["hooks", event, number])
+        ours = [(n, at) for n, group in enumerate(groups) for at in _ours(group)]
+        for n, at in reversed(ours[1:] if event in wanted else ours):
+            alone = len(_at(jsontext.load(text), ["hooks", event])[n]["hooks"]) == 1
+            text = jsontext.drop(text, ["hooks", event, n] if alone else ["hooks", event, n, "hooks", at])
         if event not in wanted:
             continue
         if not ours and event in table:
             text = jsontext.put(text, ["hooks", event, len(groups)], wanted[event])
         elif not ours:
             text = jsontext.put(text, ["hooks", event], [wanted[event]])
-        elif groups[ours[0]] != wanted[event]:
-            text = jsontext.put(text, ["hooks", event, ours[0]], wanted[event])
+        else:
+            n, at = ours[0]
+            command = wanted[event]["hooks"][0]["command"]
+            if groups[n]["hooks"][at]["command"] != command:
+                text = jsontext.put(text, ["hooks", event, n, "hooks", at, "command"], command)
     return text
 
 
-def _is_ours(group: object) -> bool:
-    """Whether a group of hooks is one of ours: nothing in it but our own command."""
+def _ours(group: object) -> list[int]:
+    """Which hooks of a group are ours."""
     found = group.get("hooks") if isinstance(group, dict) else None
-    if not isinstance(found, list) or not found:
-        return False
-    return all(isinstance(hook, dict) and _is_our_command(hook.get("command")) for hook in found)
+    hooks = found if isinstance(found, list) else []
+    return [n for n, hook in enumerate(hooks) if isinstance(hook, dict) and _is_our_command(hook.get("command"))]
 
 
 def _is_our_command(command: object) -> bool:
@@ -272,7 +288,10 @@ def _at(value: Any, path: Iterable[str]) -> Any:
 
 
 def _toml(text: str, wish: Wish, *, remove: bool) -> str:
-    """Codex's table of servers: ours is one block of text, put at the end and cut out again."""
+    """Codex's table of servers: ours is one block of text, put at the end and cut out again.
+
+    Of a table that is there already only our own keys are set.
+    """
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -285,37 +304,43 @@ def _toml(text: str, wish: Wish, *, remove: bool) -> str:
         raise ValueError("'mcp_servers' is no table")
     wanted = None if remove else server(wish)
     there = table.get(NAME)
-    if there == wanted:
+    if there is None and wanted is None:
         return text
-    done = _without_table(text) if there is not None else text
-    if wanted is not None:
+    if wanted is None:
+        done = _without_table(text)
+    elif isinstance(there, dict):
+        wanted = {**there, **wanted}
+        document: Any = tomlkit.parse(text)
+        for key in (key for key in wanted if there.get(key) != wanted[key]):
+            document["mcp_servers"][NAME][key] = wanted[key]
+        done = document.as_string()
+    else:
         line = "\r\n" if "\r\n" in text else "\n"
-        gap = "" if not done.strip() else line if done.endswith("\n") else line * 2
-        words = ", ".join(json.dumps(word, ensure_ascii=False) for word in wanted["args"])
-        rows = [f"[mcp_servers.{NAME}]", f"command = {json.dumps(wanted['command'])}", f"args = [{words}]", ""]
-        done += gap + line.join(rows)
+        gap = "" if not text.strip() else line if text.endswith("\n") else line * 2
+        done = text + gap + line.join(_block(wanted))
     _check_toml(value, done, wanted)
     return done
 
 
-def _without_table(text: str) -> str:
-    """The text without our table: as we wrote it at the end, to the byte; else as tomlkit takes it out."""
-    import tomlkit
+def _block(wanted: Mapping[str, Any]) -> list[str]:
+    """The lines of our table, the last one empty."""
+    words = ", ".join(json.dumps(word, ensure_ascii=False) for word in wanted["args"])
+    return [f"[mcp_servers.{NAME}]", f"command = {json.dumps(wanted['command'])}", f"args = [{words}]", ""]
 
-    head = f"[mcp_servers.{NAME}]"
-    before, found, after = text.partition(head)
-    rows = after.splitlines(keepends=True)
-    ours = 1 + next((n for n, row in enumerate(rows[1:]) if not row.startswith(("command = ", "args = "))), len(rows))
-    rest = "".join(rows[ours:])
-    if found and before.rstrip(" \t")[-1:] in ("", "\n") and not rest.strip():
-        line = "\r\n" if before.endswith("\r\n") else "\n"
-        return before.removesuffix(line) if before.endswith(line * 2) else before
-    document = tomlkit.parse(text)
-    servers: Any = document["mcp_servers"]
-    del servers[NAME]
-    if not servers:
-        del document["mcp_servers"]
-    return document.as_string()
+
+def _without_table(text: str) -> str:
+    """The text without our table and those below it, to the byte as it was where we put it.
+
+    Comments that stand before the next table are that one's.
+    """
+    rows = text.splitlines(keepends=True)
+    heads = [n for n, row in enumerate(rows) if TABLE.match(row)]
+    for start, end in reversed(list(pairwise([*heads, len(rows)]))):
+        if OURS.match(rows[start]):
+            last = max(n for n in range(start, end) if rows[n].strip() and not rows[n].lstrip().startswith("#"))
+            apart = start > 0 and not rows[start - 1].strip() and not "".join(rows[last + 1 : last + 2]).strip()
+            del rows[start - apart : last + 1]
+    return "".join(rows)
 
 
 def _check_toml(before: dict[str, Any], after: str, wanted: dict[str, Any] | None) -> None:

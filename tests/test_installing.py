@@ -100,6 +100,62 @@ def test_what_is_put_in_comes_out_to_the_byte_and_twice_changes_nothing(
     assert install(project, host, "--remove").out == "Nothing to do.\n"
 
 
+def test_a_remark_before_the_next_table_of_codex_stays(install: Install, project: Path) -> None:
+    install(project, "codex")
+    path, theirs = project / ".codex/config.toml", '\n# 关于检查服务器，别丢\n[mcp_servers.linter]\ncommand = "lint"\n'
+    alone = path.read_text("utf-8")
+    path.write_text(f"model = 'x'\n\n{alone}{theirs}", "utf-8")
+    assert install(project, "codex", "--remove").code == 0
+    assert path.read_text("utf-8") == f"model = 'x'\n{theirs}"
+
+
+def test_what_a_person_added_to_our_table_of_codex_stays_when_it_is_written_again(
+    install: Install, project: Path
+) -> None:
+    mine = (
+        "# my remark\n[mcp_servers.pipimem]\n# slow disk\ncommand = 'old' # 旧的\nstartup_timeout_sec = 30\n\n"
+        "[mcp_servers.pipimem.env]\nPIPIMEM_CONFIG = '/x/y.toml'\n\n# my other server, keep it\n[mcp_servers.other]\ncommand = 'x'\n"
+    )
+    write(project, {".codex/config.toml": mine})
+    assert install(project, "codex").code == 0
+    text = (project / ".codex/config.toml").read_text("utf-8")
+    assert text.count("[mcp_servers.pipimem]") == 1
+    assert set(re.findall(r"#.*", mine)) <= set(re.findall(r"#.*", text))
+    ours = tomlkit.parse(text).unwrap()["mcp_servers"]["pipimem"]
+    assert (ours["startup_timeout_sec"], ours["env"]) == (30, {"PIPIMEM_CONFIG": "/x/y.toml"})
+    assert {"command": ours["command"], "args": ours["args"]} == installing.server(Wish("codex", str(project)))
+    assert install(project, "codex").out == "Nothing to do.\n"
+    assert install(project, "codex", "--remove").code == 0
+    text = (project / ".codex/config.toml").read_text("utf-8")
+    assert text == "# my remark\n\n# my other server, keep it\n[mcp_servers.other]\ncommand = 'x'\n"
+
+
+def test_what_a_person_added_to_our_entries_in_json_stays(install: Install, project: Path) -> None:
+    install(project, "claude")
+    servers, settings = project / ".mcp.json", project / ".claude/settings.json"
+    value = json.loads(servers.read_text("utf-8"))
+    value["mcpServers"]["pipimem"] |= {"env": {"A": "值"}, "timeout": 60, "command": "old"}
+    servers.write_text(json.dumps(value), "utf-8")
+    groups = json.loads(settings.read_text("utf-8"))
+    prompt = groups["hooks"]["UserPromptSubmit"][0]
+    prompt["hooks"][0]["timeout"] = 3
+    prompt["hooks"].append({"type": "command", "command": "my-own.sh"})
+    groups["hooks"]["SessionStart"][0]["matcher"] = "startup"
+    settings.write_text(json.dumps(groups), "utf-8")
+    assert install(project, "claude", "--channel", "ops").code == 0
+    ours = json.loads(servers.read_text("utf-8"))["mcpServers"]["pipimem"]
+    assert (ours["env"], ours["timeout"], ours["command"]) == ({"A": "值"}, 60, installing.program()[0])
+    now = json.loads(settings.read_text("utf-8"))["hooks"]
+    (group,) = now["UserPromptSubmit"]
+    assert [h["command"] for h in group["hooks"]][1:] == ["my-own.sh"]
+    assert group["hooks"][0]["timeout"] == 3
+    assert "--channel ops" in group["hooks"][0]["command"]
+    assert now["SessionStart"][0]["matcher"] == "startup"
+    assert install(project, "claude", "--remove").code == 0
+    left = json.loads(settings.read_text("utf-8"))["hooks"]
+    assert left == {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "my-own.sh"}]}]}
+
+
 def test_claude_is_told_of_reading_events_and_with_update_of_writing_ones(install: Install, project: Path) -> None:
     def events() -> dict[str, list[str]]:
         table = json.loads((project / ".claude/settings.json").read_text("utf-8"))["hooks"]
