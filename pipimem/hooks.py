@@ -172,10 +172,14 @@ def event_named(word: str) -> str:
 
 
 def _input() -> bytes:
+    """What the host said; nothing where there is no standard input."""
     parts, left = [], INPUT
-    while left > 0 and (part := os.read(0, min(left, 1 << 20))):
-        parts.append(part)
-        left -= len(part)
+    try:
+        while left > 0 and (part := os.read(0, min(left, 1 << 20))):
+            parts.append(part)
+            left -= len(part)
+    except OSError:
+        return b""
     return b"".join(parts)
 
 
@@ -257,18 +261,24 @@ def _subagent(memory: Memory, event: Event, channel: str | None, note: dict[str,
 def fitted(context: Context, note: dict[str, Any]) -> str:
     """The text of a context within the host's limit: memory is cut first, then identity; instructions last.
 
-    Whole lines go, and the text says that something is missing.
+    Of memory HISTORY goes first and SESSION last (design §3). Whole lines go, and where the last of them went the text
+    says that something is missing.
     """
     from pipimem.recall.context import Context as Whole
 
     order = ("memory", "identity", "instructions")
-    parts = sorted((p for p in context.parts if p.text and p.state != "out"), key=lambda p: order.index(p.sort))
-    cut = []
+    parts = sorted(
+        (p for p in context.parts if p.text and p.state != "out"),
+        key=lambda p: (order.index(p.sort), LAST_CUT.index(p.name) if p.name in LAST_CUT else -1),
+    )
+    cut: list[str] = []
     for part in parts:
         over = _units(context.text) - CHARACTERS
         if over <= 0:
             break
         kept = part.text[: max(0, len(part.text) - over - len(CUT))]
+        for other in parts[: len(cut)]:
+            other.text = other.text.removesuffix(CUT)
         part.text = kept[: kept.rfind("\n") + 1] + CUT
         cut.append(part.name)
         context = Whole(context.parts, context.notes)
@@ -422,6 +432,8 @@ def _clear(memory: Memory, event: Event, channel: str | None) -> None:
         traces.keep(memory.traces, {"id": "", "session": event.session, "channel": channel, "cleared": True})
 
 
+LAST_CUT = ("user", "memory", "session")
+"""The parts of memory that are cut after all others, in this order."""
 CUT = "(cut here: more than the host takes)\n"
 QUEUED = {"PreCompact": "compact", "Stop": "turn", "SessionEnd": "session-end"}
 WORK: dict[str, Callable[[Memory, Event, str | None, dict[str, Any]], str]] = {

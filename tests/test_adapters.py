@@ -136,5 +136,21 @@ def test_the_hermes_provider_never_raises_without_a_workspace(
     assert provider.on_pre_compress([]) == ""
 
 
+def test_the_hermes_provider_may_be_asked_before_it_is_told_anything(provider: Any, memory: Memory) -> None:
+    fresh = type(provider)()
+    assert fresh.prefetch(None) == ""
+    assert isinstance(fresh.prefetch("上次定的部署窗口是什么时候？"), str)
+    assert isinstance(fresh.system_prompt_block(), str)
+    fresh.sync_turn("a", "b")
+    fresh.on_session_end([])
+
+
+def test_in_observe_the_hermes_provider_decides_and_traces_and_gives_nothing(provider: Any, memory: Memory) -> None:
+    Path(memory.workspace.root, "pipimem.toml").write_text(f'{NO_GIT}[recall]\nmode = "observe"\n')
+    assert not Path(memory.traces).exists()
+    assert provider.prefetch("上次定的部署窗口是什么时候？") == ""
+    assert Path(memory.traces).exists()
+
+
 def test_the_hermes_plug_in_has_the_version_of_the_package() -> None:
     assert f"version: {pipimem.__version__}\n" in (ROOT / "templates/hosts/hermes/plugin.yaml").read_text()

@@ -292,6 +292,18 @@ def test_a_text_over_the_hosts_limit_loses_whole_lines_of_memory_first_and_says_
     assert "the rule" in huge
 
 
+def test_over_the_limit_history_goes_before_memory_and_session_last() -> None:
+    def part(name: str, size: int) -> Part:
+        return Part(name, "memory", f"{name} 的一行\n" * size)
+
+    note: dict[str, Any] = {}
+    text = fitted(Context([part("session", 60), part("memory", 900), part("history", 100)]), note)
+    assert note["cut"] == ["history", "memory"]
+    assert text.count("session 的一行") == 60
+    assert "history" not in text
+    assert text.count(hooks.CUT) == 1
+
+
 @pytest.mark.parametrize("word", ["PreCompact", "pre-compact", "pre_compact", "PRECOMPACT"])
 def test_an_event_is_known_however_it_is_written(word: str) -> None:
     assert event_named(word) == "PreCompact"

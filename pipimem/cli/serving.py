@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pipimem.errors import Refused
+import sys
+
+from pipimem.errors import Refused, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ def _mcp(options: Namespace) -> int:
     from pipimem.server.served import Served
     from pipimem.workspace import find
 
+    if options.http is not None and not 0 < options.http < 65_536:
+        raise Usage(f"{options.http} is no port.", "Name one from 1 to 65535.")
+    if options.http is None and sys.stdin is None:
+        raise Usage("There is no standard input to serve.", "Start it from an agent, or with --http PORT.")
     served = Served(find(options.workspace), options.channel, write=options.write)
     try:
         if options.http is None:

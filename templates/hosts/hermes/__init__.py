@@ -21,6 +21,9 @@ from pipimem.text import scrub
 class PipimemProvider(MemoryProvider):  # type: ignore[misc, valid-type]
     """One session's memory. Nothing here raises: without memory the agent goes on."""
 
+    _session = ""
+    _channel: str | None = None
+
     @property
     def name(self) -> str:
         """The provider's name in Hermes' settings."""
@@ -43,9 +46,11 @@ class PipimemProvider(MemoryProvider):  # type: ignore[misc, valid-type]
         """What is recalled for a message, as a marked block; "" in the modes that give none."""
 
         def recall(memory: pipimem.Memory) -> str:
-            if memory.workspace.config["recall.mode"] in ("observe", "policy"):
+            mode = memory.workspace.config["recall.mode"]
+            if mode == "policy":
                 return ""
-            return memory.recall(query, self._channel, session=session_id or self._session).text
+            found = memory.recall(str(query or ""), self._channel, session=session_id or self._session)
+            return "" if mode == "observe" else found.text  # decided and traced, not given
 
         return self._with(recall, "")
 
@@ -95,7 +100,7 @@ class PipimemProvider(MemoryProvider):  # type: ignore[misc, valid-type]
             with pipimem.open(os.environ.get("PIPIMEM_WORKSPACE")) as memory:
                 found = act(memory)
                 return scrub(found) if isinstance(found, str) else found  # an odd byte of a file is no JSON
-        except (pipimem.Error, OSError):
+        except Exception:  # noqa: BLE001 - whatever it is, the agent goes on without memory
             return otherwise
 
 
