@@ -10,6 +10,11 @@ import os
 
 from pipimem.errors import Error
 
+WHOLE = 100
+"""The score of what words put first where vectors add to it (`index/fuse.py`)."""
+ONE_WORD = 4.5
+"""About the evidence of one telling word (`recall/score.py`): the scale where no workspace has any."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,14 +40,18 @@ def asked(sources: Sequence[Source], ask: Callable[[Source], list[Hit]]) -> tupl
 def merged(answers: Sequence[Sequence[Hit]]) -> list[Hit]:
     """All hits in one order, the first workspace's before another's where they hold as much of the question.
 
-    Needs the `evidence` signal; sets `score` to what they are compared by.
+    Needs the `evidence` signal; sets `score` to what they are compared by. What vectors add to a score, a share of
+    100, counts in every workspace as that share of the best evidence there is.
     """
     ranked = []
+    most = max((h.signals["evidence"] for hits in answers for h in hits), default=0.0) or ONE_WORD
     for number, hits in enumerate(answers):
         best = max((h.signals["evidence"] for h in hits), default=0.0)
-        top = max((h.score for h in hits), default=0.0) or 1.0
+        near = [h.signals.get("vector", 0.0) for h in hits]
+        worth = [max(0.0, h.score - share) for h, share in zip(hits, near, strict=True)]
+        top = WHOLE if any("vector" in h.signals for h in hits) else max(worth, default=0.0) or 1.0
         for place, hit in enumerate(hits):
-            hit.score = round(best * max(0.0, hit.score) / top, 4)
+            hit.score = round(best * worth[place] / top + most * near[place] / WHOLE, 4)
             ranked.append((-hit.score, number, place, hit))
     return [hit for *_, hit in sorted(ranked, key=lambda row: row[:3])]
 

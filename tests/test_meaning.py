@@ -129,6 +129,25 @@ def test_a_model_is_not_asked_in_a_language_it_does_not_read(
     assert missing(memory) == ""
 
 
+def test_what_only_vectors_found_counts_beside_another_workspace(
+    make: Callable[..., Memory], config: Callable[..., None], tmp_path: Path
+) -> None:
+    config()
+    memory = ready(make)
+    write(
+        tmp_path / "other",
+        {"pipimem.toml": "", "MEMORY.md": "## Facts\n- People like lunch\n- The garage opens at six\n"},
+    )
+    with pipimem.open(str(tmp_path / "other")) as other:
+        other.index()
+        other.embed()
+        found = memory.search("鉴权", also=[other], limit=3)
+        assert found[0].ref == "m-00000001"
+        found = memory.search("how do people sign in", also=[other], limit=3)
+        assert "m-00000001" in [hit.ref for hit in found]
+        assert all(hit.score > 0 for hit in found)
+
+
 def test_a_recall_sends_no_prompt_to_a_model_of_vectors(
     make: Callable[..., Memory], config: Callable[..., None]
 ) -> None:

@@ -21,7 +21,7 @@ from pipimem.errors import Unreadable
 from pipimem.memory import Memory
 from pipimem.server import protocol, tools
 from pipimem.server.served import Served
-from tests.conftest import snapshot
+from tests.conftest import snapshot, write
 
 Make = Callable[..., Memory]
 Talk = Callable[[Client], Awaitable[Any]]
@@ -239,6 +239,21 @@ def test_nothing_found_and_could_not_look_are_different_answers(workspace: Path)
 
 
 # What is given
+
+
+def test_a_search_narrows_by_what_notes_say_of_themselves(workspace: Path) -> None:
+    note = "---\ntype: {}\ndomain: {}\nentities: [{}]\nconfidence: {}\n---\n\n# {}\n\n窑温记录 of the kiln\n"
+    write(workspace, {
+        "memory/a.md": note.format("observation", "firing", "kiln two", 0.9, "A"),
+        "memory/b.md": note.format("entity", "shop", "till", 0.3, "B"),
+    })  # fmt: skip
+
+    def found(**narrow: Any) -> list[str]:
+        return [hit["path"] for hit in call(workspace, "memory_search", {"query": "窑温记录", **narrow})["hits"]]
+
+    assert sorted(found()) == ["memory/a.md", "memory/b.md"]
+    for narrow in ({"type": "observation"}, {"domain": "firing"}, {"entity": "kiln two"}, {"min_confidence": 0.5}):
+        assert found(**narrow) == ["memory/a.md"], narrow
 
 
 def test_a_search_finds_english_and_chinese_with_where_it_stands(workspace: Path) -> None:

@@ -48,6 +48,10 @@ def memory_search(
                                            "project: its channels; failure: what went wrong")] = None,
     project: Annotated[str | None, Field(description="Only the channels mapped to this project")] = None,
     category: Annotated[Category | None, Field(description="Only entries of this kind")] = None,
+    type: Annotated[str, Field(description="Only notes of this type")] = "",
+    domain: str = "",
+    entity: Annotated[str, Field(description="Only what is about this thing")] = "",
+    min_confidence: float = 0,
     limit: Annotated[int, Field(ge=1, le=50)] = 10,
 ) -> Found:  # fmt: skip
     """Search long-term memory for what was decided, learned, preferred or went wrong before; best first.
@@ -57,7 +61,8 @@ def memory_search(
     """
     hits = call.memory.search(
         query, call.channel, target=target or "", project=project or "", category=category or "",
-        layers=giving.layers(call), limit=limit,
+        types=[type] if type else (), domains=[domain] if domain else (), entities=[entity] if entity else (),
+        min_confidence=min_confidence, layers=giving.layers(call), limit=limit,
     )  # fmt: skip
     quiet = giving.OBSERVING if call.observing else ""
     return {
