@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from pipimem import knowledge
 from pipimem.front import read_front
 from pipimem.knowledge import KEYS, Knowledge, Link
+from pipimem.memory import Memory
 
 WHOLE = """---
 id: broker-runbook
@@ -106,3 +108,20 @@ def test_no_value_breaks_the_reading(values: dict[str, Any]) -> None:
     if found is not None:
         assert 0 <= found.confidence <= 1
         assert all(link.target and 0 <= link.weight <= 1 for link in found.links)
+
+
+def test_a_note_that_another_supersedes_or_contradicts_is_not_recalled(make: Callable[..., Memory]) -> None:
+    note = "---\nid: {}\n{}\n---\n\n# {}\n\nThe gateway timeout 网关超时 is {} seconds.\n"
+    memory = make({
+        "memory/old.md": note.format("k-old", "tags: [a]", "Old", 30),
+        "memory/new.md": note.format("k-new", "supersedes: [k-old]", "New", 45),
+        "memory/one.md": note.format("k-one", "conflicts: [k-two]", "One", 60).replace("gateway", "kiln"),
+        "memory/two.md": note.format("k-two", "tags: [b]", "Two", 90).replace("gateway", "kiln"),
+    })  # fmt: skip
+    assert memory.search("gateway timeout")[0].path == "memory/new.md"
+    assert {hit.path: hit.superseded for hit in memory.search("gateway timeout", limit=2)}["memory/new.md"] is False
+    recall = memory.recall("what is the gateway timeout?", always=True)
+    assert [item.hit.path for item in recall.items] == ["memory/new.md"]
+    recall = memory.recall("what is the kiln timeout?", always=True)
+    assert not {"memory/one.md", "memory/two.md"} & {item.hit.path for item in recall.items}
+    assert any("in conflict with" in reason for reason in map(str, recall.trace.values()))

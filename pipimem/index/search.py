@@ -193,8 +193,8 @@ def search(
 ) -> tuple[list[Hit], list[str]]:
     """The best `limit` passages for `query`, and the paths whose text is no longer what was indexed.
 
-    The score is `rank`'s, halved for an entry that another one supersedes; more is better. Passages with a quoted
-    phrase come first, and equals stand in the order of path and place. A passage is given only while its bytes have
+    The score is `rank`'s, halved for an entry or a note that another one supersedes; more is better. Passages with a
+    quoted phrase come first, and equals stand in the order of path and place. A passage is given only while its bytes have
     the digest that was scanned. `known` remembers counts between searches. `near` are rows that vectors found in scope,
     with their share: then the score is `fuse`'s.
     """
@@ -231,11 +231,39 @@ def _hits(
         chosen = {r.row: r for r in ranked[at:end]}
         sql = f"SELECT {columns} FROM {TABLES} WHERE p.id IN ({','.join(map(str, chosen))})"
         rows = [(chosen[row[18]], Hit(row), row[17]) for row in db.execute(sql, values).fetchall()]
+        _told_by_notes(db, [hit for _, hit, _ in rows if hit.layer == "note" and not hit.entry], scope)
         for place, hit, mark in sorted(rows, key=lambda r: (-round(r[0].score, 4), r[1].path, r[1].start)):
             hit.signals = place.signals()
             hit.score = round(place.score * (OUTDATED if hit.superseded else 1), 4)
             yield hit, mark
         at = end
+
+
+def _told_by_notes(db: sqlite3.Connection, hits: Sequence[Hit], scope: Scope) -> None:
+    """Marks passages of a note that another in scope supersedes, or stands in conflict with, by its front matter."""
+    where, values = Scope(scope.channels, shared=scope.shared).documents()
+    known: dict[int, tuple[bool, list[tuple[str, str]]]] = {}
+    for hit in hits:
+        document = hit.row >> PASSAGE_BITS
+        if document not in known:
+            first = document << PASSAGE_BITS
+            told = db.execute(
+                "SELECT e.relation, d.path FROM names n JOIN edges e INDEXED BY edges_dst ON e.dst = n.node"
+                f" JOIN documents d ON d.id = e.id >> {PASSAGE_BITS} WHERE n.id = ? AND e.passage = -1"
+                f" AND e.relation IN ('supersedes', 'conflicts-with') AND d.id <> ? AND {where}",
+                (first, document, *values),
+            ).fetchall()
+            telling = db.execute(
+                "SELECT d.path FROM edges e JOIN names n ON n.node = e.dst"
+                f" JOIN documents d ON d.id = n.id >> {PASSAGE_BITS} WHERE e.id BETWEEN ? AND ? AND e.passage = -1"
+                f" AND e.relation = 'conflicts-with' AND d.id <> ? AND {where}",
+                (first, first + (1 << PASSAGE_BITS) - 1, document, *values),
+            ).fetchall()
+            rivals = [path for relation, path in told if relation == "conflicts-with"] + [path for (path,) in telling]
+            outdated = any(relation == "supersedes" for relation, _ in told)
+            known[document] = outdated, [(path, "") for path in dict.fromkeys(rivals)]
+        hit.superseded = hit.superseded or known[document][0]
+        hit.rivals += known[document][1]
 
 
 def _phrases_in(hit: Hit, query: words.Query) -> int:
