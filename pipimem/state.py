@@ -28,10 +28,6 @@ def status(memory: Opened) -> dict[str, Any]:
         row["documents"] += 1
         row["bytes"] += document.stat.st_size
     always = [n for n in ("SOUL.md", "AGENTS.md", "STANDING.md") if memory.workspace.read(n) is not None]
-    try:
-        git = f"{memory.commits.repository().root}: history on"
-    except GitOff as off:
-        git = off.message
     meaning = Meaning(memory).state()
     return {
         "workspace": memory.workspace.root,
@@ -60,7 +56,7 @@ def status(memory: Opened) -> dict[str, Any]:
             "file_characters": memory.workspace.config["workspace.file_limit"],
             "recall_tokens": memory.workspace.config["recall.budget"],
         },
-        "git": git,
+        "git": history(memory),
         "pending_commits": len(waiting),
         "pending_because": next((row["reason"] for row in waiting if row.get("reason")), ""),
         "queue": maintaining.queue(memory),
@@ -70,3 +66,11 @@ def status(memory: Opened) -> dict[str, Any]:
             for path, reason in sorted({*scan.skipped, *scan.remarks, *notes, *damaged.items(), *broken})
         ],
     }
+
+
+def history(memory: Opened) -> str:
+    """Where git keeps history, or why it does not."""
+    try:
+        return f"{memory.commits.repository().root}: history on"
+    except GitOff as off:
+        return off.message

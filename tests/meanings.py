@@ -6,6 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+from pipimem.meaning import PROBE
+
 SUBJECTS = [
     ("login", "sign in", "authentication", "登录", "认证", "鉴权"),
     ("deploy", "release", "ship", "部署", "上线", "发布"),
@@ -40,7 +42,7 @@ class Recorder:
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         if len(self.seen) + len(texts) > Recorder.stop:
             raise OSError("the model went away")
-        self.seen.extend(texts)
+        self.seen.extend(text for text in texts if text != PROBE)
         return subjects(texts)
 
     def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
@@ -58,7 +60,7 @@ class Dying(Recorder):
             before = len(file.read().splitlines())
             if before == 8 and "DIE" in os.environ:
                 os._exit(9)
-            file.writelines(" ".join(text.split()) + "\n" for text in texts)
+            file.writelines(" ".join(text.split()) + "\n" for text in texts if text != PROBE)
         return subjects(texts)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import pipimem
-from pipimem import doctor
+from pipimem import doctor, meaning
 from pipimem.cli import main
 from pipimem.errors import Refused, Usage
 from pipimem.index import vectors
@@ -39,6 +39,7 @@ NOTES: dict[str, str | bytes] = {
 
 @pytest.fixture(autouse=True)
 def recorder() -> None:
+    meaning._TIRED.clear()
     Recorder.seen, Recorder.asked, Recorder.stop = [], [], 10**9
 
 
@@ -292,6 +293,7 @@ def test_a_server_that_is_down_costs_words_nothing(
     before = len(service.requests)
     assert refs(memory, "allergic", all_channels=True) == ["m-00000002"]
     assert len(service.requests) == before, "for a minute it is not asked again"
+    meaning._TIRED.clear()
 
 
 def test_a_server_that_is_slow_is_not_waited_for(
@@ -313,13 +315,48 @@ def test_another_dimension_is_said_and_words_answer_until_it_is_embedded_anew(
     config("compatible:m", f'[llm]\nservers = {{compatible = "{service.url}"}}\n')
     memory = ready(make)
     service.extra = 3
+    said = "'compatible:m' gives 12 numbers now, its store holds 9. Run 'pipimem index --vectors'."
     assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
-    assert "gives 12 numbers now, its store holds 9" in missing(memory)
-    (Path(memory.workspace.root) / "USER.md").write_text("## Facts\n- 新的一条\n")
+    assert missing(memory) == f"vectors: {said}"
+    assert memory.status()["vectors"]["missing"] == said
+    write(Path(memory.workspace.root), {"USER.md": "## Facts\n- 新的一条\n"})
     memory.index()
+    sent = len(service.texts)
+    assert memory.meaning is not None
+    with pytest.raises(Failed, match="gives 12 numbers now, its store holds 9"):
+        memory.meaning.keep_up(slices=True)
+    assert service.texts[sent:] == [meaning.PROBE], "by the way nothing is emptied and nothing sent"
+    assert memory.status()["vectors"]["texts"] == 5
     assert memory.embed().texts == 6
     assert refs(memory, "登录", limit=1) == ["m-00000001"]
-    assert missing(memory) == ""
+    assert (missing(memory), memory.status()["vectors"]["missing"]) == ("", "")
+
+
+def test_another_dimension_is_found_though_nothing_is_new(
+    make: Callable[..., Memory], config: Callable[..., None], service: Service
+) -> None:
+    config("compatible:m", f'[llm]\nservers = {{compatible = "{service.url}"}}\n')
+    memory = ready(make)
+    service.extra = 3
+    assert memory.embed(most=2).waiting == 3
+    assert [f.get("complete") for f in map(meaning._facts, [memory.meaning.path()])] == [None]  # type: ignore[union-attr]
+    assert memory.embed().texts == 3
+    assert refs(memory, "登录", limit=1) == ["m-00000001"]
+
+
+def test_a_model_whose_batches_differ_deletes_nothing(
+    make: Callable[..., Memory], config: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config(RECORDER)
+    memory = make({"MEMORY.md": "## Facts\n" + "".join(f"- 备份 {n}\n" for n in range(20))})
+    memory.index()
+    own = Recorder.embed_documents
+    monkeypatch.setattr(
+        Recorder, "embed_documents", lambda self, texts: [v + [0.0] * (len(self.seen) > 8) for v in own(self, texts)]
+    )
+    with pytest.raises(Failed, match=r"gives 10 numbers now, its store holds 9\. Run 'pipimem index --vectors'"):
+        memory.embed()
+    assert memory.status()["vectors"]["texts"] == 8
 
 
 def test_the_old_model_answers_until_the_new_one_is_done(

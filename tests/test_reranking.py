@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pipimem import meaning
 from pipimem.errors import Usage
 from pipimem.llm import Failed, Settings
 from pipimem.llm.reranking import languages, reranker
@@ -44,6 +45,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Non
     path = tmp_path / "own.toml"
     monkeypatch.setenv("PIPIMEM_CONFIG", str(path))
     GIVEN.clear()
+    meaning._TIRED.clear()
 
     def written(model: str = BY_LETTERS, more: str = "") -> None:
         path.write_text(f"[index]\nreranker = {json.dumps(model)}\n{more}", encoding="utf-8")
