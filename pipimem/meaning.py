@@ -158,7 +158,7 @@ class Meaning:
         for path, known in facts.items():
             if path != own and known.get("complete") and self._may(known.get("model", "")):
                 return path
-        return own if facts.get(own) else None
+        return own if facts.get(own, {}).get("dimension") else None
 
     def _may(self, model: str) -> bool:
         """Whether the model of an older store may still be asked: one of this machine, or of the service that is asked
@@ -178,10 +178,8 @@ class Meaning:
         left = next((f["model"] for f in facts if f.get("complete") and f.get("model")), "")
         if not left:
             return f"nothing is embedded yet: {UNDONE}"
-        why = "is code of your own" if left.startswith("python:") else "would be sent every question"
-        return (
-            f"nothing is embedded yet by '{self.wanted}', and '{left}' {why} that the settings no longer name: {UNDONE}"
-        )
+        left = f"'{left}', a service or code that the settings no longer name, is not asked"
+        return f"nothing is embedded yet by '{self.wanted}', and {left}: {UNDONE}"
 
     def _embedder(self, model: str) -> Embedder:
         if model not in self._embedders:
@@ -459,7 +457,7 @@ class Meaning:
         reasons = [self.probe(), self.undone(found)] if self.wanted else []
         if found["reranker"] and (why := self.probe_reranker()):
             reasons.append(f"reranker: {why}")
-        found["missing"] = "; ".join(dict.fromkeys(filter(None, reasons)))
+        found["missing"] = "; ".join(dict.fromkeys(reason.rstrip(".") for reason in reasons if reason))
         return found
 
     def undone(self, found: dict[str, Any] | None = None) -> str:

@@ -384,7 +384,7 @@ def test_another_dimension_is_said_and_words_answer_until_it_is_embedded_anew(
     said = "'compatible:m' gives 12 numbers now, its store holds 9. Run 'pipimem index --vectors'."
     assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
     assert missing(memory) == f"vectors: {said}"
-    assert memory.status()["vectors"]["missing"] == said
+    assert memory.status()["vectors"]["missing"] == said.rstrip(".")
     write(Path(memory.workspace.root), {"USER.md": "## Facts\n- 新的一条\n"})
     memory.index()
     sent = len(service.texts)
@@ -404,6 +404,9 @@ def test_another_dimension_is_found_though_nothing_is_new(
     config("compatible:m", f'[llm]\nservers = {{compatible = "{service.url}"}}\n')
     memory = ready(make)
     service.extra = 3
+    assert memory.embed(most=0).waiting == 5
+    assert refs(memory, "登录") == []
+    assert "nothing is embedded yet" in missing(memory)
     assert memory.embed(most=2).waiting == 3
     assert [f.get("complete") for f in map(meaning._facts, [memory.meaning.path()])] == [None]  # type: ignore[union-attr]
     assert memory.embed().texts == 3
@@ -456,7 +459,9 @@ def test_after_a_change_to_another_service_the_old_one_is_sent_nothing(
         memory = make()
         assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
         assert f"nothing is embedded yet by '{new}'" in missing(memory)
-        assert "'compatible:box/old' would be sent every question" in missing(memory)
+        assert "'compatible:box/old', a service or code that the settings no longer name, is not asked" in missing(
+            memory
+        )
     assert len(service.requests) == before
     config("compatible:box/new", server)
     assert refs(make(), "登录", limit=1) == ["m-00000001"], "who is sent every text anyway may answer meanwhile"
@@ -472,7 +477,7 @@ def test_code_named_in_an_old_store_is_never_run(
     memory = make()
     assert refs(memory, "登录") == []
     assert "nothing is embedded yet" in missing(memory)
-    assert f"'{RECORDER}' is code of your own that the settings no longer name" in missing(memory)
+    assert f"'{RECORDER}', a service or code that the settings no longer name, is not asked" in missing(memory)
     assert memory.status()["vectors"]["missing"] == missing(memory).removeprefix("vectors: ")
     assert Recorder.asked == []
 
