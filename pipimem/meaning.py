@@ -190,9 +190,8 @@ class Meaning:
         return self._embedders[model]
 
     def _languages(self, model: Embedder) -> Sequence[str]:
-        describe = getattr(model, "describe", None)
-        if describe is not None:
-            describe()
+        if hasattr(model, "describe"):
+            self._bounded(model.model_id, model.describe)
         return self.config["index.vector_languages"] or model.traits.languages
 
     def _shares(self, model: Embedder, near: Sequence[tuple[int, float]], words: int) -> list[tuple[int, float]]:
@@ -325,7 +324,8 @@ class Meaning:
             raise Usage(f"There is no model for vectors: {self.off}.", "Set 'index.vectors' in your own config.")
         self.memory.ready()
         model, path = self._embedder(self.wanted), self.path()
-        self._languages(model)
+        if hasattr(model, "describe"):
+            model.describe()
         done = Embedded(self.wanted, remote=model.remote)
         if dry_run:
             self._count(path, done)

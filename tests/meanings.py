@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
@@ -48,6 +49,15 @@ class Recorder:
     def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         self.asked.extend(texts)
         return subjects(texts)
+
+
+class Heavy(Recorder):
+    """Takes as long to be made as `hold` says."""
+
+    hold = threading.Event()
+
+    def __init__(self) -> None:
+        self.hold.wait(20)
 
 
 class Dying(Recorder):

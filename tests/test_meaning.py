@@ -25,7 +25,7 @@ from pipimem.memory import Memory
 from pipimem.rounds import Rounds
 from tests.conftest import run, write
 from tests.loopback import Service, serving
-from tests.meanings import Recorder
+from tests.meanings import Heavy, Recorder
 
 pytest.importorskip("numpy", reason="the vectors extra is not installed: search by meaning was not tried")
 
@@ -338,6 +338,21 @@ def test_a_slow_model_is_waited_for_once_by_all_queries_and_all_workspaces(
     )
     assert refs(memory, "登录", limit=1) == ["m-00000001"], "after ten seconds it is asked again"
     other.close()
+
+
+def test_code_of_the_users_own_that_is_slow_to_load_is_not_waited_for(
+    make: Callable[..., Memory], config: Callable[..., None]
+) -> None:
+    config("python:tests.meanings:Heavy")
+    Heavy.hold.set()
+    ready(make).close()
+    Heavy.hold.clear()
+    memory = make()
+    assert memory.meaning is not None
+    memory.meaning.seconds = 0.05
+    assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
+    assert "did not answer within" in missing(memory)
+    Heavy.hold.set()
 
 
 @pytest.mark.parametrize(
