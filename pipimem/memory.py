@@ -974,7 +974,7 @@ class Memory(Opened):
         """What is there: files and tokens by layer, entries by kind, the index, git, commits that wait, problems."""
         from pipimem import state
 
-        return state.status(self)
+        return state.status(self, self.meaning)
 
 
 def init(folder: str, *, language: str = "en", git: bool = False) -> tuple[list[str], list[str]]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipimem.opened import Opened
 
 
-def status(memory: Opened) -> dict[str, Any]:
+def status(memory: Opened, models: Meaning | None) -> dict[str, Any]:
     """What is there: files and tokens by layer, entries by kind, the index, git, commits that wait, problems."""
     scan = memory.workspace.scan()
     kinds, notes = memory.passages.facts()
@@ -28,7 +28,7 @@ def status(memory: Opened) -> dict[str, Any]:
         row["documents"] += 1
         row["bytes"] += document.stat.st_size
     always = [n for n in ("SOUL.md", "AGENTS.md", "STANDING.md") if memory.workspace.read(n) is not None]
-    meaning = Meaning(memory).state()
+    meaning = (models or Meaning(memory)).state()
     return {
         "workspace": memory.workspace.root,
         "mode": memory.workspace.config["recall.mode"],
