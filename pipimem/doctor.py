@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pipimem.errors import Error, Refused
 from pipimem.files import is_temporary, lives, locked, own_folder, reason, write_private
-from pipimem.index import Scope
+from pipimem.state import history
 from pipimem.text import one_line, plural, printable
 
 if TYPE_CHECKING:
@@ -218,12 +218,8 @@ def _vectors(memory: Memory) -> tuple[bool, str]:
     if memory.meaning is None or not memory.meaning.wanted:
         why = "none is named" if memory.meaning is None else memory.meaning.off
         return True, f"off, {why}: search is by words"
-    for words in PROBE_WORDS.split(" ", 1):  # a model that reads one language is asked in that
-        memory.passages.search(words, Scope(None), 1, near=memory.meaning.near)
-        if not any("does not read" in m for m in memory.meaning.missing):
-            break
-    missing = [m for m in memory.meaning.missing if m.startswith("vectors")] or [memory.meaning.state()["missing"]]
-    return not missing[0], missing[0].removeprefix("vectors: ") or f"'{memory.meaning.wanted}' answers"
+    why = memory.meaning.probe() or memory.meaning.undone()
+    return not why, why or f"'{memory.meaning.wanted}' answers"
 
 
 def _reranker(memory: Memory) -> tuple[bool, str]:
@@ -235,7 +231,7 @@ def _reranker(memory: Memory) -> tuple[bool, str]:
 
 
 def _git(memory: Memory) -> tuple[bool, str]:
-    return True, str(memory.status()["git"])
+    return True, history(memory)
 
 
 def _commits(memory: Memory) -> tuple[bool, str]:

@@ -16,12 +16,13 @@ from pipimem.errors import Error, Refused, Usage
 from pipimem.index import schema, vectors
 from pipimem.index.place import MEMORY
 from pipimem.llm import Failed, Settings
+from pipimem.llm.embed_local import called
 from pipimem.llm.embedding import Embedder, embedder
-from pipimem.llm.reranking import Reranker, reranker
+from pipimem.llm.reranking import Reranker, checked, reranker
 from pipimem.text import has_han, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeVar
 
     from pipimem.index import Hit, Scope
@@ -34,8 +35,15 @@ if TYPE_CHECKING:
 
 SECONDS = 3.0
 """What an answer waits for a model at most, loading it included (design: bounded to 3 s, failing open)."""
-TIRED = 60.0
-"""Seconds for which a model that failed is not asked again while answering."""
+SLOW, TIRED = 10.0, 60.0
+"""Seconds for which a model that was too slow, or failed, is not asked again while answering."""
+_TIRED: dict[str, tuple[float, str]] = {}
+"""Until when a model is left alone and why, in all workspaces of this process."""
+PROBE = "deploy window"
+"""What a model is asked to see whether it answers."""
+UNDONE = "run 'pipimem index --vectors'"
+INSTALL = "Run: pip install 'pipimem[vectors]'"
+NUMPY = f"numpy is missing. {INSTALL}"
 NEAREST = 100
 """Passages that vectors name; what stands lower adds nothing to the first twenty."""
 TOP = 20
@@ -78,8 +86,7 @@ class Meaning:
         self._embedders: dict[str, Embedder] = {}
         self._reranker: Reranker | None = None
         self._near: tuple[str, Near] | None = None
-        self._queries: dict[tuple[str, str], Sequence[float]] = {}
-        self._tired: dict[str, tuple[float, str]] = {}
+        self._queries: dict[tuple[str, str], Any] = {}
 
     def close(self) -> None:
         """Lets go of the vectors, in memory and on disk."""
@@ -105,7 +112,7 @@ class Meaning:
         try:
             found = self._opened()
             if found is None:
-                self.missing.append("vectors: nothing is embedded yet; run 'pipimem index --vectors'")
+                self.missing.append(f"vectors: {self._nothing()}")
                 return None
             model, near = found
             asked = self._embedder(model)
@@ -113,14 +120,10 @@ class Meaning:
                 self.missing.append(f"vectors: '{model}' does not read this language")
                 return None
             vector = self._query(asked, text)
-            if len(vector) != near.dimension:
-                raise Failed(
-                    "no-completion", f"'{model}' gives {len(vector)} numbers now, its store holds {near.dimension}.",
-                    "Run 'pipimem index --vectors'.",
-                )  # fmt: skip
-            return self._shares(asked, near.rank(db, _unit(vector), scope, NEAREST), words)
+            _same(model, len(vector), near.dimension)
+            return self._shares(asked, near.rank(db, vector, scope, NEAREST), words)
         except ImportError:
-            self.missing.append("vectors: numpy is missing. Run: pip install 'pipimem[vectors]'")
+            self.missing.append(f"vectors: {NUMPY}")
         except Error as error:
             self.missing.append(f"vectors: {error}")
         except vectors.BROKEN as error:
@@ -135,7 +138,7 @@ class Meaning:
         path = self._choice()
         if path is None:
             return None
-        if self._near is None or self._near[1].store.path != path:
+        if self._near is None or self._near[1].store.path != path or self._near[1].outdated():
             self.close()
             try:
                 store = vectors.Store(path)
@@ -155,16 +158,28 @@ class Meaning:
         for path, known in facts.items():
             if path != own and known.get("complete") and self._may(known.get("model", "")):
                 return path
-        return own if facts.get(own) else None
+        return own if facts.get(own, {}).get("dimension") else None
 
     def _may(self, model: str) -> bool:
-        """Whether the model of an older store may still be asked: code of the user's own only where config names it."""
+        """Whether the model of an older store may still be asked: one of this machine, or of the service that is asked
+        anyway; code of the user's own only where config names it.
+        """
         if not model or model.startswith("python:"):
             return False
         try:
-            return self.config["index.meaning"] == "any" or not self._embedder(model).remote
+            old, new = self._embedder(model), self._embedder(self.wanted)
         except Error:
             return False
+        return not old.remote or (new.remote and _service(old) == _service(new))
+
+    def _nothing(self) -> str:
+        """Why no vectors answer."""
+        facts = [_facts(path) for path in vectors.stores(os.path.dirname(self.path()))]
+        left = next((f["model"] for f in facts if f.get("complete") and f.get("model")), "")
+        if not left:
+            return f"nothing is embedded yet: {UNDONE}"
+        left = f"'{left}', a service or code that the settings no longer name, is not asked"
+        return f"nothing is embedded yet by '{self.wanted}', and {left}: {UNDONE}"
 
     def _embedder(self, model: str) -> Embedder:
         if model not in self._embedders:
@@ -175,9 +190,8 @@ class Meaning:
         return self._embedders[model]
 
     def _languages(self, model: Embedder) -> Sequence[str]:
-        describe = getattr(model, "describe", None)
-        if describe is not None:
-            describe()
+        if hasattr(model, "describe"):
+            self._bounded(model.model_id, model.describe)
         return self.config["index.vector_languages"] or model.traits.languages
 
     def _shares(self, model: Embedder, near: Sequence[tuple[int, float]], words: int) -> list[tuple[int, float]]:
@@ -188,27 +202,32 @@ class Meaning:
             return by_likeness(near, weight or RETRIEVAL, words)
         return by_place(near, weight or OTHER)
 
-    def _query(self, model: Embedder, text: str) -> Sequence[float]:
+    def _query(self, model: Embedder, text: str) -> Any:
         """The vector of a query, with its secrets taken out before it is sent."""
         key = model.model_id, text
         if key not in self._queries:
-            sent = self.memory.redacted(text)[: vectors.CLIPPED]
-            (vector,) = self._bounded(model.model_id, lambda: model.embed_queries([sent]))
+            vector = self._asked(model, self.memory.redacted(text)[: vectors.CLIPPED])
             if len(self._queries) >= REMEMBERED:
                 self._queries.clear()
             self._queries[key] = vector
         return self._queries[key]
 
+    def _asked(self, model: Embedder, text: str) -> Any:
+        """The vector of a query as it is sent, of length one."""
+        import numpy  # noqa: F401 - where it is missing no model is asked
+
+        return self._bounded(model.model_id, lambda: _one(model.model_id, model.embed_queries([text])))
+
     def _bounded(self, name: str, act: Callable[[], T]) -> T:
-        """What `act` gives within 3 seconds. Raises `Failed`; a model that failed is left alone for a minute."""
-        until, why = self._tired.get(name, (0.0, ""))
+        """What `act` gives within 3 seconds. Raises `Failed`; a model that did is left alone for a while."""
+        until, why = _TIRED.get(name, (0.0, ""))
         if time.monotonic() < until:
             raise Failed("cancelled", why)
         try:
             return within(self.seconds, name, act)
         except Failed as failure:
-            slow = failure.kind == "timeout"  # a model that was loading answers the next time
-            self._tired[name] = time.monotonic() + (0.0 if slow else TIRED), str(failure)
+            slow = failure.kind == "timeout"  # a model that was loading answers soon
+            _TIRED[name] = time.monotonic() + (SLOW if slow else TIRED), str(failure)
             raise
 
     # Reranking
@@ -231,7 +250,7 @@ class Meaning:
                 return hits
             sent = self.memory.redacted(query)
             texts = [vectors.meant(hits[n].heading, hits[n].text) for n in places]
-            scores = self._bounded(f"reranker {name}", lambda: model.scores(sent, texts))
+            scores = self._scores(model, sent, texts)
         except Error as error:
             self.missing.append(f"reranker: {error}")
             return hits
@@ -247,10 +266,35 @@ class Meaning:
             raise Refused(f"'{name}' is not on this machine.", "'index.meaning' is 'local' here.")
         return self._reranker
 
-    def probe_reranker(self) -> str:
-        """Has the reranker order two texts; "" when it does, else why not. Waits as long as loading it takes."""
+    def _scores(self, model: Reranker, query: str, texts: Sequence[str]) -> Sequence[float]:
+        name = str(self.config["index.reranker"])
+        return self._bounded(f"reranker {name}", lambda: checked(name, model.scores(query, texts), len(texts)))
+
+    # Trying
+
+    def probe(self) -> str:
+        """Has the wanted model, and the one that answers while it is not done, embed two words for real.
+
+        "" when what comes can be compared, else why not. Each is waited for as long as an answer would wait.
+        """
         try:
-            self._rerank_model(str(self.config["index.reranker"])).scores("deploy window", ["deploy", "window"])
+            own, used = self.path(), self._choice()
+            known = {self.wanted: _facts(own)}
+            if used not in (None, own):
+                facts = _facts(str(used))
+                known[facts["model"]] = facts
+            for name, facts in known.items():
+                _same(name, len(self._asked(self._embedder(name), PROBE)), int(facts.get("dimension", "0")))
+        except ImportError:
+            return NUMPY
+        except (Error, *vectors.BROKEN) as error:
+            return str(error)
+        return ""
+
+    def probe_reranker(self) -> str:
+        """Has the reranker order two texts; "" when it does, else why not. Waits as `probe` does."""
+        try:
+            self._scores(self._rerank_model(str(self.config["index.reranker"])), PROBE, PROBE.split())
         except Error as error:
             return str(error)
         return ""
@@ -266,18 +310,22 @@ class Meaning:
         return os.path.join(os.path.dirname(at), vectors.name_of(model.model_id, model.traits.scheme))
 
     def embed(
-        self, *, dry_run: bool = False, most: int | None = None, said: Callable[[int, int], None] | None = None
-    ) -> Embedded:
+        self, *, dry_run: bool = False, most: int | None = None, said: Callable[[int, int], None] | None = None,
+        before: Callable[[Embedded], None] | None = None, anew: bool = True,
+    ) -> Embedded:  # fmt: skip
         """Brings the vectors up to date with the index, at most `most` texts of them; `dry_run` only counts.
 
         Each batch is kept at once, so what was killed goes on where it was. No lock is held while the model works, but
-        a second process that wants the same is refused. `said(done, all)` is told of progress. Raises `Failed`.
+        a second process that wants the same is refused. `before` is told what is about to be sent (texts that wait,
+        their tokens), `said(done, all)` of progress. The model is tried first: where it has another dimension than
+        before, all is embedded anew, without `anew` nothing is. Raises `Failed`.
         """
         if not self.wanted:
             raise Usage(f"There is no model for vectors: {self.off}.", "Set 'index.vectors' in your own config.")
         self.memory.ready()
         model, path = self._embedder(self.wanted), self.path()
-        self._languages(model)
+        if hasattr(model, "describe"):
+            model.describe()
         done = Embedded(self.wanted, remote=model.remote)
         if dry_run:
             self._count(path, done)
@@ -289,8 +337,11 @@ class Meaning:
                 raise Refused("Another process is embedding this workspace.", "It keeps every batch; wait for it.")
             store = vectors.Store(path, write=True)
             try:
+                store.settle()
                 store.note({"model": self.wanted, "scheme": model.traits.scheme})
-                self._fill(store, model, done, most, said or (lambda embedded, all_of_them: None))
+                self._try(store, model, anew=anew)
+                self._fill(store, model, done, most, said or (lambda embedded, all_of_them: None), before)
+                store.settle()
             finally:
                 store.close()
         return done
@@ -304,8 +355,18 @@ class Meaning:
         due = self.embed(dry_run=True)
         before = any(_facts(path).get("complete") for path in vectors.stores(os.path.dirname(self.path())))
         if due.waiting and before and (due.waiting <= FEW or (slices and not due.remote)):
-            return self.embed(most=FEW)
+            return self.embed(most=FEW, anew=False)
         return due
+
+    def _try(self, store: Store, model: Embedder, *, anew: bool) -> None:
+        """Asks the model for one vector; with `anew` a store of another dimension is emptied. Raises `Failed`."""
+        try:
+            dimension = len(_one(self.wanted, called(self.wanted, model.embed_documents, [PROBE])))
+        except ImportError:
+            raise Failed("library", "Vectors need a library that is missing: numpy.", INSTALL) from None
+        if anew and store.dimension not in (0, dimension):
+            store.empty()
+        _same(self.wanted, dimension, store.dimension)
 
     def _count(self, path: str, done: Embedded) -> None:
         try:
@@ -314,16 +375,24 @@ class Meaning:
             store = None
         _, todo, _ = self._waiting(store, done)
         done.waiting = len(todo)
-        done.tokens = sum(tokens(text) for piece in todo.values() if (text := self._safe(piece)))
+        done.tokens = self._tokens(todo.values())
         if store is not None:
             store.close()
 
+    def _tokens(self, pieces: Iterable[Piece]) -> int:
+        return sum(tokens(text) for piece in pieces if (text := self._safe(piece)))
+
     def _fill(
-        self, store: Store, model: Embedder, done: Embedded, most: int | None, said: Callable[[int, int], None]
-    ) -> None:
+        self, store: Store, model: Embedder, done: Embedded, most: int | None, said: Callable[[int, int], None],
+        before: Callable[[Embedded], None] | None,
+    ) -> None:  # fmt: skip
         live, todo, places = self._waiting(store, done)
         store.place(places)
         chosen = sorted(todo.items(), key=lambda item: item[1].end - item[1].start)[:most]
+        if before is not None:
+            due = Embedded(self.wanted, remote=model.remote)
+            due.total, due.waiting, due.tokens = done.total, len(chosen), self._tokens(piece for _, piece in chosen)
+            before(due)
         at = 0
         while at < len(chosen):
             batch: list[tuple[bytes, str]] = []
@@ -336,18 +405,15 @@ class Meaning:
                     batch.append((key, text))
                     size += tokens(text)
             if batch:
-                before = store.dimension
-                _add(store, [key for key, _ in batch], model.embed_documents([text for _, text in batch]))
+                given = called(self.wanted, model.embed_documents, [text for _, text in batch])
+                _add(store, self.wanted, [key for key, _ in batch], given)
                 done.texts += len(batch)
                 done.tokens += size
                 said(done.texts, len(chosen))
-                if before not in (0, store.dimension):  # another model behind the same name: everything is due again
-                    return self._fill(store, model, done, None if most is None else most - done.texts, said)
         done.waiting = len(todo) - len(chosen)
         if not done.waiting:
             store.finish(live, int(time.time() // 86400))
             _sweep(store.path)
-        return None
 
     def _waiting(
         self, store: Store | None, done: Embedded
@@ -383,17 +449,26 @@ class Meaning:
     # State
 
     def state(self) -> dict[str, Any]:
-        """What is on and what is missing: models, vectors kept and bytes they take; for `status`."""
+        """What is on: models, vectors kept and bytes they take; for `status`. `missing` says in sentences what keeps
+        them from helping, "" when nothing does: each model is asked for real, and waited for as an answer would.
+        """
         found: dict[str, Any] = {"model": self.wanted, "off": self.off, "using": "", "texts": 0, "bytes": 0}
         found["reranker"] = str(self.config["index.reranker"]) if self.config["index.meaning"] != "off" else ""
-        found["missing"] = ""
-        if not self.wanted:
-            return found
+        reasons = [self.probe(), self.undone(found)] if self.wanted else []
+        if found["reranker"] and (why := self.probe_reranker()):
+            reasons.append(f"reranker: {why}")
+        found["missing"] = "; ".join(dict.fromkeys(reason.rstrip(".") for reason in reasons if reason))
+        return found
+
+    def undone(self, found: dict[str, Any] | None = None) -> str:
+        """What of the wanted model's vectors is not done, "" when all is; `found` is told what the store that answers
+        holds.
+        """
+        found = {} if found is None else found
         try:
             path, own = self._choice(), self.path()
             if path is None:
-                found["missing"] = "nothing is embedded yet: run 'pipimem index --vectors'"
-                return found
+                return self._nothing()
             store = vectors.Store(path)
             found.update(using=store.facts["model"], texts=store.count(), dimension=store.dimension)
             found["bytes"] = sum(os.path.getsize(p) for p in (path, path + "-wal") if os.path.exists(p))
@@ -402,13 +477,11 @@ class Meaning:
             waiting = len(self._waiting(whole, done)[1])
             for opened in {store, whole} - {None}:
                 opened.close()  # type: ignore[union-attr]
-            if waiting:
-                found["missing"] = f"{waiting} of {done.total} texts wait: run 'pipimem index --vectors'"
+            return f"{waiting} of {done.total} texts wait: {UNDONE}" if waiting else ""
         except schema.Absent:
-            found["missing"] = "nothing is embedded yet: run 'pipimem index --vectors'"
+            return f"nothing is embedded yet: {UNDONE}"
         except (Error, *vectors.BROKEN) as error:
-            found["missing"] = str(error)
-        return found
+            return str(error)
 
 
 def within(seconds: float, name: str, act: Callable[[], T]) -> T:
@@ -450,31 +523,66 @@ def _reads(languages: Sequence[str], text: str) -> bool:
     return not languages or ("zh" if has_han(text) else "en") in languages
 
 
-def _unit(vector: Sequence[float]) -> Any:
+def _service(model: Embedder) -> tuple[str, str]:
+    """Who is sent the texts: the provider, and its address where it has one."""
+    return model.model_id.partition(":")[0], str(getattr(getattr(model, "service", None), "url", ""))
+
+
+def _same(name: str, dimension: int, kept: int) -> None:
+    """Raises `Failed` where a model's vectors cannot be compared with those that are kept (0: none yet)."""
+    if kept not in (0, dimension):
+        raise Failed(
+            "no-completion", f"'{name}' gives {dimension} numbers now, its store holds {kept}.",
+            "Run 'pipimem index --vectors'.",
+        )  # fmt: skip
+
+
+def _unit(vector: Any) -> Any:
+    """A vector as an array of length one; None for what is no row of finite numbers, or all zeros."""
     import numpy as np
 
-    found = np.asarray(vector, np.float32)
-    length = float(np.linalg.norm(found))
-    if not np.isfinite(found).all() or not length:
-        raise Failed("no-completion", "The model gave no usable vector for the query.")
-    return found / length
+    try:
+        found = np.asarray(vector, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    length = float(np.linalg.norm(found)) if found.ndim == 1 else 0.0
+    return (found / length).astype("<f4") if length and np.isfinite(length) else None
 
 
-def _add(store: Store, keys: Sequence[bytes], given: Sequence[Sequence[float]]) -> None:
-    """Keeps a batch's vectors with length one; a text for which the model gave none, or no numbers, is kept as that."""
-    import numpy as np
+def _one(name: str, given: Any) -> Any:
+    """The one vector a model gave for one text. Raises `Failed`."""
+    found = _listed(given)
+    unit = _unit(found[0]) if len(found) == 1 else None
+    if unit is None:
+        raise Failed("no-completion", f"The model '{name}' gave no usable vector.", "Name another one.")
+    return unit
 
-    if len(given) != len(keys):
-        raise Failed("no-completion", f"The model gave {len(given)} vectors for {len(keys)} texts.")
-    kept: dict[bytes, bytes] = {}
-    lengths = {len(vector) for vector in given} - {0}
+
+def _listed(given: Any) -> list[Any]:
+    try:
+        return list(given)
+    except TypeError:
+        return []
+
+
+def _add(store: Store, name: str, keys: Sequence[bytes], given: Any) -> None:
+    """Keeps a batch's vectors with length one; a text for which the model gave none, or no numbers, is kept as that.
+
+    Raises `Failed` where none of them is usable, unless the model says that it has none for these texts.
+    """
+    found = _listed(given)
+    if len(found) != len(keys):
+        raise Failed("no-completion", f"The model '{name}' gave {len(found)} vectors for {len(keys)} texts.")
+    units = [_unit(vector) for vector in found]
+    lengths = {len(unit) for unit in units if unit is not None}
     if len(lengths) > 1:
-        raise Failed("no-completion", "The model gave vectors of different lengths at once.")
-    for key, vector in zip(keys, given, strict=True):
-        found = np.asarray(vector, np.float32)
-        length = float(np.linalg.norm(found)) if len(found) else 0.0
-        kept[key] = (found / length).astype("<f4").tobytes() if length and np.isfinite(length) else b""
-    store.add(kept, lengths.pop() if lengths else 0)
+        raise Failed("no-completion", f"The model '{name}' gave vectors of different lengths at once.")
+    if not lengths and not all(isinstance(vector, tuple) and not vector for vector in found):
+        raise Failed("no-completion", f"The model '{name}' gave no usable vector.", "Name another one.")
+    dimension = lengths.pop() if lengths else 0
+    if dimension:
+        _same(name, dimension, store.dimension)
+    store.add({k: b"" if unit is None else unit.tobytes() for k, unit in zip(keys, units, strict=True)}, dimension)
 
 
 def _facts(path: str) -> dict[str, str]:

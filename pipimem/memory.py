@@ -394,17 +394,20 @@ class Memory(Opened):
     # Meaning
 
     def embed(
-        self, *, dry_run: bool = False, most: int | None = None, said: Callable[[int, int], None] | None = None
-    ) -> Embedded:
+        self, *, dry_run: bool = False, most: int | None = None, said: Callable[[int, int], None] | None = None,
+        before: Callable[[Embedded], None] | None = None,
+    ) -> Embedded:  # fmt: skip
         """Brings the vectors up to date with the index, at most `most` texts of them; `dry_run` only counts.
 
-        Each batch is kept at once, so what was killed goes on where it was. `said(done, all)` is told of progress.
+        Each batch is kept at once, so what was killed goes on where it was. The model is tried first, and where it has
+        another dimension than before, all is embedded anew. `before` is told how many texts and tokens are about to be
+        sent, `said(done, all)` of progress.
         Raises `Usage` where no model is named, `Refused` while another process embeds, and `Failed` by the model.
         """
         from pipimem.meaning import Meaning
 
         self._meaning = self._meaning or Meaning(self)
-        return self._meaning.embed(dry_run=dry_run, most=most, said=said)
+        return self._meaning.embed(dry_run=dry_run, most=most, said=said, before=before)
 
     # Past conversations
 
@@ -972,7 +975,7 @@ class Memory(Opened):
         """What is there: files and tokens by layer, entries by kind, the index, git, commits that wait, problems."""
         from pipimem import state
 
-        return state.status(self)
+        return state.status(self, self.meaning)
 
 
 def init(folder: str, *, language: str = "en", git: bool = False) -> tuple[list[str], list[str]]:

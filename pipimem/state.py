@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pipimem.opened import Opened
 
 
-def status(memory: Opened) -> dict[str, Any]:
+def status(memory: Opened, models: Meaning | None) -> dict[str, Any]:
     """What is there: files and tokens by layer, entries by kind, the index, git, commits that wait, problems."""
     scan = memory.workspace.scan()
     kinds, notes = memory.passages.facts()
@@ -28,11 +28,7 @@ def status(memory: Opened) -> dict[str, Any]:
         row["documents"] += 1
         row["bytes"] += document.stat.st_size
     always = [n for n in ("SOUL.md", "AGENTS.md", "STANDING.md") if memory.workspace.read(n) is not None]
-    try:
-        git = f"{memory.commits.repository().root}: history on"
-    except GitOff as off:
-        git = off.message
-    meaning = Meaning(memory).state()
+    meaning = (models or Meaning(memory)).state()
     return {
         "workspace": memory.workspace.root,
         "mode": memory.workspace.config["recall.mode"],
@@ -60,7 +56,7 @@ def status(memory: Opened) -> dict[str, Any]:
             "file_characters": memory.workspace.config["workspace.file_limit"],
             "recall_tokens": memory.workspace.config["recall.budget"],
         },
-        "git": git,
+        "git": history(memory),
         "pending_commits": len(waiting),
         "pending_because": next((row["reason"] for row in waiting if row.get("reason")), ""),
         "queue": maintaining.queue(memory),
@@ -70,3 +66,11 @@ def status(memory: Opened) -> dict[str, Any]:
             for path, reason in sorted({*scan.skipped, *scan.remarks, *notes, *damaged.items(), *broken})
         ],
     }
+
+
+def history(memory: Opened) -> str:
+    """Where git keeps history, or why it does not."""
+    try:
+        return f"{memory.commits.repository().root}: history on"
+    except GitOff as off:
+        return off.message

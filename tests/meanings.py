@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
+
+from pipimem.meaning import PROBE
 
 SUBJECTS = [
     ("login", "sign in", "authentication", "登录", "认证", "鉴权"),
@@ -40,12 +43,21 @@ class Recorder:
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
         if len(self.seen) + len(texts) > Recorder.stop:
             raise OSError("the model went away")
-        self.seen.extend(texts)
+        self.seen.extend(text for text in texts if text != PROBE)
         return subjects(texts)
 
     def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
         self.asked.extend(texts)
         return subjects(texts)
+
+
+class Heavy(Recorder):
+    """Takes as long to be made as `hold` says."""
+
+    hold = threading.Event()
+
+    def __init__(self) -> None:
+        self.hold.wait(20)
 
 
 class Dying(Recorder):
@@ -58,7 +70,7 @@ class Dying(Recorder):
             before = len(file.read().splitlines())
             if before == 8 and "DIE" in os.environ:
                 os._exit(9)
-            file.writelines(" ".join(text.split()) + "\n" for text in texts)
+            file.writelines(" ".join(text.split()) + "\n" for text in texts if text != PROBE)
         return subjects(texts)
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -240,6 +241,15 @@ def test_a_missing_library_is_said_with_the_command_that_installs_it(
     with pytest.raises(Failed, match="pip install") as raised:
         embedder(f"{provider}:some/model").embed_queries(["x"])
     assert raised.value.kind == "library"
+
+
+def test_what_fastembed_writes_to_its_own_log_is_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    silenced: list[str] = []
+    log = SimpleNamespace(logger=SimpleNamespace(disable=silenced.append))
+    monkeypatch.setitem(sys.modules, "loguru", cast(Any, log))
+    with pytest.raises(Failed):
+        embedder("fastembed:some/model", Settings(folders={"some/model": str(tmp_path)})).embed_queries(["x"])
+    assert silenced == ["fastembed"]
 
 
 def test_a_model_whose_files_are_nowhere_is_one_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,17 +15,17 @@ from typing import Any
 import pytest
 
 import pipimem
-from pipimem import doctor
+from pipimem import doctor, meaning
 from pipimem.cli import main
 from pipimem.errors import Refused, Usage
 from pipimem.index import vectors
-from pipimem.llm import Failed
+from pipimem.llm import Failed, embed_wire
 from pipimem.meaning import FEW
 from pipimem.memory import Memory
 from pipimem.rounds import Rounds
 from tests.conftest import run, write
 from tests.loopback import Service, serving
-from tests.meanings import Recorder
+from tests.meanings import Heavy, Recorder
 
 pytest.importorskip("numpy", reason="the vectors extra is not installed: search by meaning was not tried")
 
@@ -39,6 +41,7 @@ NOTES: dict[str, str | bytes] = {
 
 @pytest.fixture(autouse=True)
 def recorder() -> None:
+    meaning._TIRED.clear()
     Recorder.seen, Recorder.asked, Recorder.stop = [], [], 10**9
 
 
@@ -338,19 +341,137 @@ def test_a_server_that_is_slow_is_not_waited_for(
     service.hold.set()
 
 
+def test_a_slow_model_is_waited_for_once_by_all_queries_and_all_workspaces(
+    make: Callable[..., Memory],
+    config: Callable[..., None],
+    service: Service,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config("compatible:m", f'[llm]\nservers = {{compatible = "{service.url}"}}\n')
+    monkeypatch.setattr(meaning, "SECONDS", 0.1)
+    memory = ready(make)
+    write(tmp_path / "other", {"pipimem.toml": "", **NOTES})
+    other = Memory(str(tmp_path / "other"))
+    other.index()
+    other.embed()
+    service.hold = threading.Event()
+    before = len(service.requests)
+    memory.recall("when is the release on Thursday, and what about 备份 and 窑炉？", "ops", always=True, also=[other])
+    memory.search("allergic", also=[other])
+    assert len(service.requests) == before + 1
+    for opened in (memory, other):
+        assert "did not answer within 0.1 s" in missing(opened)
+    service.hold.set()
+    assert "did not answer" in memory.status()["vectors"]["missing"]
+    monkeypatch.setattr(
+        meaning, "_TIRED", {n: (until - meaning.SLOW, why) for n, (until, why) in meaning._TIRED.items()}
+    )
+    assert refs(memory, "登录", limit=1) == ["m-00000001"], "after ten seconds it is asked again"
+    other.close()
+
+
+def test_code_of_the_users_own_that_is_slow_to_load_is_not_waited_for(
+    make: Callable[..., Memory], config: Callable[..., None]
+) -> None:
+    config("python:tests.meanings:Heavy")
+    Heavy.hold.set()
+    ready(make).close()
+    Heavy.hold.clear()
+    memory = make()
+    assert memory.meaning is not None
+    memory.meaning.seconds = 0.05
+    assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
+    assert "did not answer within" in missing(memory)
+    Heavy.hold.set()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[], [[]], [[[1.0] * 9]], [["备份"] * 9], [[float("nan")] * 9], [[float("inf")] * 9], [None], None, 3.0, [1.0] * 9,
+     [[0.0] * 9], [[1.0] * 9] * 2, [[10**400] * 9]],
+    ids=str,
+)  # fmt: skip
+def test_vectors_that_are_none_cost_words_nothing_and_are_never_taken_for_done(
+    make: Callable[..., Memory], config: Callable[..., None], monkeypatch: pytest.MonkeyPatch, given: Any
+) -> None:
+    config(RECORDER)
+    memory = ready(make)
+    write(Path(memory.workspace.root), {"USER.md": "## Facts\n- 新的一条\n"})
+    memory.index()
+    monkeypatch.setattr(Recorder, "embed_queries", lambda self, texts: given)
+    assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
+    assert re.search(r"vectors: The model 'python:.*' (gave no usable vector|failed: \w+)\.", missing(memory))
+    assert "1 of 6 texts wait" in memory.status()["vectors"]["missing"]
+    own = Recorder.embed_documents
+    monkeypatch.setattr(
+        Recorder, "embed_documents", lambda self, texts: own(self, texts) if texts == [meaning.PROBE] else given
+    )
+    with pytest.raises(Failed, match=r"gave no usable vector|failed: \w+|gave \d vectors for 1 texts"):
+        memory.embed()
+    assert memory.embed(dry_run=True).waiting == 1
+
+
+def test_a_text_that_a_service_refuses_by_itself_does_not_keep_the_others_from_being_done(
+    make: Callable[..., Memory], config: Callable[..., None], service: Service
+) -> None:
+    config("compatible:m", f'[llm]\nservers = {{compatible = "{service.url}"}}\n')
+    service.refuses = "坏"
+    memory = ready(make, {"MEMORY.md": "## Facts\n- 坏的一条\n"})
+    assert (memory.embed().texts, memory.status()["vectors"]["missing"]) == (0, "")
+
+
 def test_another_dimension_is_said_and_words_answer_until_it_is_embedded_anew(
     make: Callable[..., Memory], config: Callable[..., None], service: Service
 ) -> None:
     config("compatible:m", f'[llm]\nservers = {{compatible = "{service.url}"}}\n')
     memory = ready(make)
     service.extra = 3
+    said = "'compatible:m' gives 12 numbers now, its store holds 9. Run 'pipimem index --vectors'."
     assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
-    assert "gives 12 numbers now, its store holds 9" in missing(memory)
-    (Path(memory.workspace.root) / "USER.md").write_text("## Facts\n- 新的一条\n")
+    assert missing(memory) == f"vectors: {said}"
+    assert memory.status()["vectors"]["missing"] == said.rstrip(".")
+    write(Path(memory.workspace.root), {"USER.md": "## Facts\n- 新的一条\n"})
     memory.index()
+    sent = len(service.texts)
+    assert memory.meaning is not None
+    with pytest.raises(Failed, match="gives 12 numbers now, its store holds 9"):
+        memory.meaning.keep_up(slices=True)
+    assert service.texts[sent:] == [meaning.PROBE], "by the way nothing is emptied and nothing sent"
+    assert memory.status()["vectors"]["texts"] == 5
     assert memory.embed().texts == 6
     assert refs(memory, "登录", limit=1) == ["m-00000001"]
-    assert missing(memory) == ""
+    assert (missing(memory), memory.status()["vectors"]["missing"]) == ("", "")
+
+
+def test_another_dimension_is_found_though_nothing_is_new(
+    make: Callable[..., Memory], config: Callable[..., None], service: Service
+) -> None:
+    config("compatible:m", f'[llm]\nservers = {{compatible = "{service.url}"}}\n')
+    memory = ready(make)
+    service.extra = 3
+    assert memory.embed(most=0).waiting == 5
+    assert refs(memory, "登录") == []
+    assert "nothing is embedded yet" in missing(memory)
+    assert memory.embed(most=2).waiting == 3
+    assert [f.get("complete") for f in map(meaning._facts, [memory.meaning.path()])] == [None]  # type: ignore[union-attr]
+    assert memory.embed().texts == 3
+    assert refs(memory, "登录", limit=1) == ["m-00000001"]
+
+
+def test_a_model_whose_batches_differ_deletes_nothing(
+    make: Callable[..., Memory], config: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config(RECORDER)
+    memory = make({"MEMORY.md": "## Facts\n" + "".join(f"- 备份 {n}\n" for n in range(20))})
+    memory.index()
+    own = Recorder.embed_documents
+    monkeypatch.setattr(
+        Recorder, "embed_documents", lambda self, texts: [v + [0.0] * (len(self.seen) > 8) for v in own(self, texts)]
+    )
+    with pytest.raises(Failed, match=r"gives 10 numbers now, its store holds 9\. Run 'pipimem index --vectors'"):
+        memory.embed()
+    assert memory.status()["vectors"]["texts"] == 8
 
 
 def test_the_old_model_answers_until_the_new_one_is_done(
@@ -371,6 +492,28 @@ def test_the_old_model_answers_until_the_new_one_is_done(
     assert service.requests[-1][1]["model"] == "new"
 
 
+def test_after_a_change_to_another_service_the_old_one_is_sent_nothing(
+    make: Callable[..., Memory], config: Callable[..., None], service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = f'[llm]\nservers = {{box = "{service.url}", other = "https://other.example/v1"}}\n'
+    config("compatible:box/old", server)
+    ready(make).close()
+    monkeypatch.setattr(embed_wire, "LOCAL", re.compile("nowhere"))  # from here on the box is far away
+    before = len(service.requests)
+    for new in (MODEL, "compatible:other/new", "openai:text-embedding-3-small"):
+        config(new, server)
+        memory = make()
+        assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
+        assert f"nothing is embedded yet by '{new}'" in missing(memory)
+        assert "'compatible:box/old', a service or code that the settings no longer name, is not asked" in missing(
+            memory
+        )
+    assert len(service.requests) == before
+    config("compatible:box/new", server)
+    assert refs(make(), "登录", limit=1) == ["m-00000001"], "who is sent every text anyway may answer meanwhile"
+    assert service.requests[-1][1]["model"] == "old"
+
+
 def test_code_named_in_an_old_store_is_never_run(
     make: Callable[..., Memory], config: Callable[..., None], service: Service
 ) -> None:
@@ -380,6 +523,8 @@ def test_code_named_in_an_old_store_is_never_run(
     memory = make()
     assert refs(memory, "登录") == []
     assert "nothing is embedded yet" in missing(memory)
+    assert f"'{RECORDER}', a service or code that the settings no longer name, is not asked" in missing(memory)
+    assert memory.status()["vectors"]["missing"] == missing(memory).removeprefix("vectors: ")
     assert Recorder.asked == []
 
 
@@ -393,6 +538,9 @@ def test_without_numpy_words_answer_and_say_what_to_install(
     monkeypatch.setitem(sys.modules, "numpy", None)
     assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
     assert "pip install 'pipimem[vectors]'" in missing(memory)
+    assert "numpy is missing" in memory.status()["vectors"]["missing"]
+    with pytest.raises(Failed, match="numpy"):
+        memory.embed()
 
 
 def test_a_damaged_store_costs_words_nothing_and_is_made_anew(
@@ -440,6 +588,35 @@ def test_a_forgotten_text_leaves_no_vector_behind_in_any_store(
     for path in paths:
         assert key not in b"".join(p.read_bytes() for p in Path(path).parent.glob(Path(path).name + "*"))
     assert "m-00000002" not in refs(memory, "peanut", all_channels=True)
+
+
+def test_what_is_forgotten_while_it_is_being_embedded_has_no_vector_afterwards(
+    make: Callable[..., Memory], config: Callable[..., None], service: Service
+) -> None:
+    config("compatible:m", f'[llm]\nservers = {{compatible = "{service.url}"}}\n')
+    memory = make(NOTES)
+    memory.index()
+    embedding, done = Memory(memory.workspace.root), []
+    assert embedding.embed(most=0).texts == 0
+    sent = len(service.requests)
+    service.hold = threading.Event()
+    run = threading.Thread(target=lambda: done.append(embedding.embed().texts))
+    run.start()
+    service.hold.set()  # the first question, for the dimension
+    while len(service.requests) == sent:
+        time.sleep(0.005)
+    service.hold = threading.Event()
+    while "Facts\nShe is allergic to nuts" not in service.texts:
+        time.sleep(0.005)
+    memory.forget("m-00000002")
+    service.hold.set()
+    run.join()
+    assert memory.meaning is not None
+    path = memory.meaning.path()
+    key = vectors.text_key("Facts\nShe is allergic to nuts")
+    assert (done, vectors.Store(path).have([key]), vectors.Store(path).count()) == ([5], set(), 4)
+    assert key not in b"".join(p.read_bytes() for p in Path(path).parent.glob(Path(path).name))
+    assert memory.embed().texts == 0
 
 
 # The command line
@@ -506,6 +683,61 @@ def test_doctor_asks_the_models_for_real(
     assert probes["vectors"] == (True, "'compatible:m' answers")
     assert probes["reranker"][0] is False
     assert "stumbled" in probes["reranker"][1]
+
+
+def test_status_says_which_model_does_not_answer_and_index_that_nothing_is_up_to_date(
+    make: Callable[..., Memory], config: Callable[..., None], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    env = {"PYTHONPATH": str(ROOT)}
+    with serving() as service:
+        config("compatible:m", f'reranker = "compatible:r"\n[llm]\nservers = {{compatible = "{service.url}"}}\n')
+        ready(make).close()
+        assert run("-w", root, "status", "--json", env=env).json["vectors"]["missing"] == ""
+    found, shown = run("-w", root, "status", "--json", env=env), run("-w", root, "status", env=env)
+    one, two = found.json["vectors"]["missing"].split("; reranker: ")
+    assert "'compatible:m'" in one
+    assert "'compatible:r'" in two
+    assert f"; {one}; reranker: {two}; reranker compatible:r" in shown.out
+    asked = run("-w", root, "index", "--vectors", env=env)
+    assert (asked.code, "up to date" in asked.out, "'compatible:m'" in asked.err) == (5, False, True)
+
+
+def test_what_leaves_this_machine_is_said_before_it_does(
+    make: Callable[..., Memory],
+    config: Callable[..., None],
+    service: Service,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config("compatible:m", f'[llm]\nservers = {{compatible = "{service.url}"}}\n')
+    asked = ["-w", make(NOTES).workspace.root, "index", "--vectors"]
+    monkeypatch.setattr(embed_wire, "LOCAL", re.compile("nowhere"))
+    assert main([*asked, "--dry-run"]) == 0
+    assert capsys.readouterr().err == ""
+    service.script = [200, 401]
+    assert main(asked) == 5
+    assert re.match(r"pipimem: sending 5 texts, about \d\d tokens, to compatible:m\n", capsys.readouterr().err)
+    assert main(asked) == main(asked) == 0
+    assert capsys.readouterr().err.count("sending") == 1
+
+
+def test_maintain_embeds_a_slice_of_what_waits(
+    make: Callable[..., Memory], config: Callable[..., None], root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config(RECORDER)
+    memory = ready(make)
+    write(root, {"USER.md": "## Facts\n" + "".join(f"- 备份 {n}\n" for n in range(FEW + 30))})
+    memory.index()
+    assert main(["-w", str(root), "maintain", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["vectors"]
+    assert (said["texts"], said["waiting"]) == (FEW, 30)
+    assert main(["-w", str(root), "maintain"]) == 0
+    assert "30 texts embedded" in capsys.readouterr().out
+    config("python:nowhere:f")
+    assert main(["-w", str(root), "maintain"]) == 0
+    assert "no vectors: 'nowhere:f' cannot be imported" in capsys.readouterr().err
 
 
 def test_only_counting_needs_something_to_count(root: Path, make: Callable[..., Memory]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pipimem import meaning
 from pipimem.errors import Usage
 from pipimem.llm import Failed, Settings
 from pipimem.llm.reranking import languages, reranker
@@ -39,11 +40,20 @@ def broken(query: str, texts: Sequence[str]) -> list[float]:
     return [float("nan")] * len(texts)
 
 
+def endless(query: str, texts: Sequence[str]) -> list[float]:
+    return [float("inf")] * len(texts)
+
+
+def short(query: str, texts: Sequence[str]) -> list[float]:
+    return [1.0]
+
+
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     path = tmp_path / "own.toml"
     monkeypatch.setenv("PIPIMEM_CONFIG", str(path))
     GIVEN.clear()
+    meaning._TIRED.clear()
 
     def written(model: str = BY_LETTERS, more: str = "") -> None:
         path.write_text(f"[index]\nreranker = {json.dumps(model)}\n{more}", encoding="utf-8")
@@ -147,7 +157,13 @@ def test_secrets_and_orders_are_not_sent_and_keep_their_place(
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("holding", "did not answer within"), ("broken", "gave no order"), ("nowhere", "cannot be imported")],
+    [
+        ("holding", "did not answer within"),
+        ("broken", "gave no order"),
+        ("endless", "gave no order"),
+        ("short", "gave no order"),
+        ("nowhere", "cannot be imported"),
+    ],
 )
 def test_a_reranker_that_is_slow_broken_or_missing_leaves_the_order_as_it_was(
     make: Callable[..., Memory], config: Callable[..., None], name: str, said: str
@@ -159,6 +175,23 @@ def test_a_reranker_that_is_slow_broken_or_missing_leaves_the_order_as_it_was(
     assert refs(memory, "deploy", limit=1) == ["m-00000001"]
     assert said in missing(memory)
     HOLD.set()
+    assert said in memory.status()["vectors"]["missing"]
+
+
+def test_another_packages_reranker_is_not_believed_either(
+    make: Callable[..., Memory], config: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gull:
+        languages, remote = (), False
+
+        def scores(self, query: str, texts: Sequence[str]) -> Any:
+            return [float("-inf")] * (len(texts) + 1)
+
+    config("gull:海鸥")
+    memory = make(FILES)
+    monkeypatch.setattr("pipimem.meaning.reranker", lambda name, settings: Gull())
+    assert refs(memory, "deploy", limit=1) == ["m-00000001"]
+    assert missing(memory).startswith("reranker: The model 'gull:海鸥' gave no order.")
 
 
 def test_an_english_reranker_is_not_asked_to_order_chinese(

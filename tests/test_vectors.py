@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipimem.errors import Refused
+from pipimem.errors import ModelFailed, Refused
 from pipimem.index import Scope, schema, vectors
 from pipimem.index.fuse import by_likeness, by_place, fuse
 from pipimem.index.rank import Ranked
@@ -54,8 +54,14 @@ def test_a_vector_is_kept_under_its_text_and_found_from_its_passage(store: Store
     again.close()
 
 
-def test_another_dimension_drops_what_cannot_be_compared_any_more(store: Store) -> None:
+def test_another_dimension_deletes_nothing_until_the_store_is_emptied_on_purpose(store: Store) -> None:
     store.add({b"a": b"1234"}, 1)
+    store.finish([], 1)
+    with pytest.raises(ModelFailed, match=r"have 2 numbers, those of .* 1\. Run 'pipimem index --vectors'"):
+        store.add({b"b": b"12345678"}, 2)
+    assert (store.count(), store.dimension, store.facts["complete"]) == (1, 1, "1")
+    store.empty()
+    assert (store.count(), store.dimension, "complete" in store.facts) == (0, 0, False)
     store.add({b"b": b"12345678"}, 2)
     assert (store.count(), store.dimension) == (1, 2)
 
@@ -115,6 +121,18 @@ def test_what_is_purged_is_not_in_the_file_any_more(store: Store) -> None:
     left = b"".join(path.read_bytes() for path in Path(store.path).parent.glob("vectors-1*"))
     assert secret[:40] not in left
     assert b"12345678" * 5 in left
+
+
+def test_what_is_purged_while_a_run_goes_on_is_not_brought_back_by_it_and_may_be_by_the_next(store: Store) -> None:
+    store.place({b"1": b"here", b"2": b"gone", b"3": b"here"})
+    with vectors.alone(store.path):
+        store.settle()
+        Store(store.path, write=True).purge([b"1"])
+        store.add({b"gone": b"1234", b"here": b"5678"}, 1)
+    assert store.have([b"gone", b"here"]) == {b"here"}
+    store.settle()
+    store.add({b"gone": b"1234"}, 1)
+    assert store.have([b"gone"]) == {b"gone"}
 
 
 def test_one_process_at_a_time_embeds(store: Store) -> None:
@@ -184,6 +202,23 @@ def test_a_changed_file_is_looked_at_again_and_what_has_no_vector_yet_is_left_ou
     memory.index()
     after = near.rank(memory.passages.reader(None), query, scope, 99)
     assert len(before) == len(after) == 30
+
+
+def test_an_opened_store_that_lost_a_vector_or_was_emptied_is_not_believed(
+    filled: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipimem.index.near.LOOK", -1.0)
+    _, store, *_ = filled
+    near, other = Near(Store(store.path)), Store(store.path, write=True)
+    assert not near.outdated()
+    store.add({b"more": b"1234" * DIMENSION}, DIMENSION)
+    assert not near.outdated()
+    other.purge([])
+    assert near.outdated()
+    near = Near(Store(store.path))
+    other.empty()
+    other.add({b"other": b"1234"}, 1)
+    assert near.outdated()
 
 
 def test_by_bits_nearly_all_of_the_nearest_are_found(store: Store, make: Callable[..., Memory]) -> None:

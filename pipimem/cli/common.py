@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pipimem.meaning import Embedded
     from pipimem.memory import Memory
     from pipimem.options import Options as Namespace
     from pipimem.options import Parser
@@ -42,6 +43,17 @@ def opened(options: Namespace, otherwise: str | None = None) -> Memory:
 
     given = options.workspace
     return open_memory((given[0] if given else None) if isinstance(given, list) else given or otherwise)
+
+
+def kept_up(memory: Memory, *, slices: bool) -> Embedded | None:
+    """Embeds what is due by the way (`Meaning.keep_up`); a model that fails is named and stops nothing."""
+    if memory.meaning is None or not memory.meaning.wanted:
+        return None
+    try:
+        return memory.meaning.keep_up(slices=slices)
+    except Error as error:
+        print(f"pipimem: no vectors: {error}", file=sys.stderr)
+        return None
 
 
 def other_workspaces(options: Namespace, memory: Memory) -> list[Memory]:

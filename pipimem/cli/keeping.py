@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from pipimem.cli.common import opened, print_json, say_notes
-from pipimem.errors import Error, NotFound, Usage
+from pipimem.cli.common import kept_up, opened, print_json, say_notes
+from pipimem.errors import NotFound, Usage
+from pipimem.text import plural, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,15 +114,16 @@ def _embedded(memory: Memory, options: Namespace) -> Embedded | None:
     """Brings vectors up to date: whatever is asked for outright, else a day's edits of a workspace that has them."""
     if options.vectors:
         return memory.embed(
-            dry_run=options.dry_run, said=_progress if sys.stderr.isatty() else lambda done, whole: None
+            dry_run=options.dry_run, before=_before, said=_progress if sys.stderr.isatty() else lambda done, whole: None
         )
-    if memory.meaning is None or not memory.meaning.wanted:
-        return None
-    try:
-        return memory.meaning.keep_up(slices=False)
-    except Error as error:  # words are indexed; that is what was asked for
-        print(f"pipimem: no vectors: {error}", file=sys.stderr)
-        return None
+    return kept_up(memory, slices=False)  # where it fails, words are indexed; that is what was asked for
+
+
+def _before(due: Embedded) -> None:
+    """What leaves this machine is said before it does."""
+    if due.remote and due.waiting:
+        what = f"{plural(due.waiting, 'text')}, about {due.tokens} tokens"
+        print(f"pipimem: sending {what}, to {printable(due.model)}", file=sys.stderr)
 
 
 def _progress(done: int, whole: int) -> None:

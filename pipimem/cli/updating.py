@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 
-from pipimem.cli.common import dry_run_argument, json_text, opened, print_json, report, say_notes, silence
+from pipimem.cli.common import dry_run_argument, json_text, kept_up, opened, print_json, report, say_notes, silence
 from pipimem.errors import ModelFailed, Usage
 
 TYPE_CHECKING = False
@@ -122,13 +122,16 @@ def _maintain(options: Namespace) -> int:
         return _queued(options)
     with opened(options) as memory:
         done = memory.maintain(options.channel)
+        embedded = None if options.channel else kept_up(memory, slices=True)
         say_notes(memory)
     if options.json:
         rows = [{"channel": channel, **render.step_json(s)} for channel, steps in done.items() for s in steps]
-        print_json({"steps": rows})
+        print_json({"steps": rows, **({"vectors": render.embedded_json(embedded)} if embedded else {})})
     else:
         for channel, steps in done.items():
             print(render.scrubbed("".join(f"{channel}  {render.step_text(s)}\n" for s in steps)), end="")
+        if embedded is not None and (embedded.texts or embedded.waiting):
+            print(render.scrubbed(render.embedded_text(embedded, dry_run=False)), end="")
     return 0
 
 

@@ -54,6 +54,7 @@ class Near:
         self._around: Floats = np.zeros((0, 0), np.float32)
         self._scopes: dict[object, tuple[int, Numbers, Numbers]] = {}
         self._version, self._looked = store.version(), time.monotonic()
+        self._generation = store.generation
 
     def rank(self, db: sqlite3.Connection, query: Floats, scope: Scope, limit: int) -> list[tuple[int, float]]:
         """The rows in scope, nearest first, at most `limit`, each with how far it stands out; `query` has length one.
@@ -75,6 +76,11 @@ class Near:
         apart = (likeness[order] - mean) / spread if spread > 1e-6 else np.ones(len(order))
         return list(zip(rows[order].tolist(), apart.tolist(), strict=True))
 
+    def outdated(self) -> bool:
+        """Whether vectors went from the store since it was opened, or have another dimension now."""
+        self._look()
+        return self.store.generation != self._generation
+
     def memory(self) -> int:
         """Bytes of vectors held in memory."""
         return int(self._matrix.nbytes + (0 if self._bits is None else self._bits.nbytes))
@@ -85,6 +91,7 @@ class Near:
             version, self._looked = self.store.version(), time.monotonic()
             if version != self._version:
                 self._version = version
+                self.store.read()
                 self._documents.clear()
                 self._scopes.clear()
 

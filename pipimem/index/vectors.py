@@ -11,7 +11,7 @@ import os
 import re
 from contextlib import contextmanager
 
-from pipimem.errors import Refused
+from pipimem.errors import ModelFailed, Refused
 from pipimem.index import schema, upkeep
 from pipimem.index.schema import PASSAGE_BITS, sqlite3
 from pipimem.index.search import passage_text
@@ -30,6 +30,8 @@ CREATE TABLE texts(id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, vector B
 CREATE TABLE places(passage BLOB PRIMARY KEY, text BLOB NOT NULL) WITHOUT ROWID;
 CREATE INDEX places_text ON places(text);
 """
+PURGED = "CREATE TABLE IF NOT EXISTS purged(text BLOB PRIMARY KEY) WITHOUT ROWID"
+"""Digests of texts that were forgotten while a run may still be embedding them."""
 KEEP = 30
 """Days for which the vector of a text that stands nowhere any more is kept, for one that comes back by `undo`."""
 CLIPPED = 1600
@@ -98,6 +100,10 @@ class Store:
     def __init__(self, path: str, *, write: bool = False) -> None:
         self.path = path
         self.db = _writer(path) if write else _reader(path)
+        self.read()
+
+    def read(self) -> None:
+        """Looks at the facts again, which another process may have changed."""
         self.facts: dict[str, str] = dict(self.db.execute("SELECT key, value FROM meta").fetchall())
 
     def close(self) -> None:
@@ -108,6 +114,11 @@ class Store:
     def dimension(self) -> int:
         """How many numbers a vector has; 0 before the first."""
         return int(self.facts.get("dimension", "0"))
+
+    @property
+    def generation(self) -> tuple[int, str]:
+        """Another value once vectors went, or have another dimension: what was read of them before is void."""
+        return self.dimension, self.facts.get("generation", "0")
 
     def count(self) -> int:
         """How many texts have a vector."""
@@ -159,14 +170,33 @@ class Store:
     def add(self, vectors: Mapping[bytes, bytes], dimension: int) -> None:
         """Keeps vectors (float32, length one; empty where the model gave none) by the digests of their texts.
 
-        Another dimension than before means another model behind the same name: its older vectors go.
+        What was purged since the run began is left out. Raises `ModelFailed` for another dimension than before.
         """
+        if dimension and self.dimension not in (0, dimension):
+            raise ModelFailed(
+                f"These vectors have {dimension} numbers, those of '{self.path}' {self.dimension}.",
+                "Run 'pipimem index --vectors'.",
+            )
         with self._transaction():
-            if dimension and self.dimension not in (0, dimension):
-                self.db.execute("DELETE FROM texts")
-            if dimension and self.dimension != dimension:
+            if dimension and not self.dimension:
                 self._note("dimension", str(dimension))
-            self.db.executemany("INSERT OR REPLACE INTO texts(digest, vector) VALUES(?, ?)", vectors.items())
+            self.db.executemany(
+                "INSERT OR REPLACE INTO texts(digest, vector) SELECT ?1, ?2"
+                " WHERE NOT EXISTS (SELECT 1 FROM purged WHERE text = ?1)",
+                vectors.items(),
+            )
+
+    def settle(self) -> None:
+        """At the start and the end of a run: what was purged before may be embedded again where it stands again."""
+        with self._transaction():
+            self.db.execute("DELETE FROM purged")
+
+    def empty(self) -> None:
+        """Forgets every vector, for a model that gives another dimension now under the same name."""
+        with self._transaction():
+            self._delete("1")
+            self.db.execute("DELETE FROM meta WHERE key IN ('complete', 'dimension')")
+        self.read()
 
     def finish(self, live: Iterable[bytes], today: int) -> None:
         """Every passage that is there has its vector: forgets those that are gone, their texts after 30 days.
@@ -177,21 +207,33 @@ class Store:
             self._note("complete", "1")
             self._orphans(live)
             gone = "digest NOT IN (SELECT text FROM places)"
-            self.db.execute("DELETE FROM texts WHERE since < ? AND " + gone, (today - KEEP,))
+            self._delete(f"since < ? AND {gone}", today - KEEP)
             self.db.execute(f"UPDATE texts SET since = CASE WHEN {gone} THEN coalesce(since, ?) END", (today,))
 
     def purge(self, live: Iterable[bytes]) -> bool:
-        """Makes the vector of every text that stands nowhere any more unreadable; false when a reader is in the way."""
-        with self._transaction():
-            self._orphans(live)
-            self.db.execute("DELETE FROM texts WHERE digest NOT IN (SELECT text FROM places)")
+        """Makes the vector of every text that stands nowhere any more unreadable; false when a reader is in the way.
+
+        A run that is embedding one of them just then does not bring it back: it is left the digests.
+        """
+        with alone(self.path) as idle, self._transaction():
+            self._orphans(live, keep_digests=not idle)
+            self._delete("digest NOT IN (SELECT text FROM places)")
+            self.db.execute("DELETE FROM purged WHERE text IN (SELECT text FROM places)")
         return not self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
 
-    def _orphans(self, live: Iterable[bytes]) -> None:
+    def _delete(self, where: str, *values: int) -> None:
+        if self.db.execute(f"DELETE FROM texts WHERE {where}", values).rowcount:
+            sql = "INSERT INTO meta VALUES('generation', '1') ON CONFLICT(key) DO UPDATE SET value = value + 1"
+            self.db.execute(sql)
+
+    def _orphans(self, live: Iterable[bytes], *, keep_digests: bool = False) -> None:
         self.db.execute("CREATE TEMP TABLE IF NOT EXISTS live(passage BLOB PRIMARY KEY) WITHOUT ROWID")
         self.db.execute("DELETE FROM live")
         self.db.executemany("INSERT OR IGNORE INTO live VALUES(?)", ((key,) for key in live))
-        self.db.execute("DELETE FROM places WHERE passage NOT IN (SELECT passage FROM live)")
+        gone = "FROM places WHERE passage NOT IN (SELECT passage FROM live)"
+        if keep_digests:
+            self.db.execute(f"INSERT OR IGNORE INTO purged SELECT text {gone}")
+        self.db.execute(f"DELETE {gone}")
 
     def note(self, facts: Mapping[str, str]) -> None:
         """Keeps what is known of the model."""
@@ -284,6 +326,7 @@ def _writer(path: str) -> sqlite3.Connection:
                 db.execute(f"PRAGMA {pragma}")
             if not built:
                 _build(db, path)
+            db.execute(PURGED)
             return db
         except sqlite3.DatabaseError as error:
             db.close()
@@ -311,7 +354,7 @@ def _is_built(db: sqlite3.Connection, path: str) -> bool:
 
 def _build(db: sqlite3.Connection, path: str) -> None:
     db.execute("BEGIN IMMEDIATE")
-    for table in ("places", "texts", "meta"):
+    for table in ("places", "texts", "meta", "purged"):
         db.execute(f"DROP TABLE IF EXISTS {table}")
     for statement in TABLES.split(";\n"):
         if statement.strip():

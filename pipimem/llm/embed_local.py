@@ -13,7 +13,7 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pipimem.errors import Usage
+from pipimem.errors import Error, Usage
 from pipimem.llm import Failed
 from pipimem.llm.embedding import Prefixed, Traits, traits
 from pipimem.text import printable, scrub
@@ -122,7 +122,7 @@ def called(name: str, act: Callable[..., Any], *arguments: Any) -> Any:
     """What a library's or the user's function gives. Raises `Failed`."""
     try:
         return act(*arguments)
-    except Failed:
+    except Error:
         raise
     except Exception as error:  # noqa: BLE001 - foreign code; text search must not fall with it
         raise Failed("no-completion", f"The model '{name}' failed: {type(error).__name__}.") from None
@@ -130,7 +130,9 @@ def called(name: str, act: Callable[..., Any], *arguments: Any) -> Any:
 
 @contextlib.contextmanager
 def _quietly() -> Iterator[None]:
-    """Without what libraries log about a hub that cannot be reached."""
+    """Without what libraries log about a hub that cannot be reached; fastembed, which has its own log, says nothing."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("loguru").logger.disable("fastembed")
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -174,6 +176,11 @@ class Own(Prefixed):
         found = self._object()
         act = getattr(found, method, None)
         given = [scrub(text) for text in texts] if act else [prefix + scrub(text) for text in texts]
-        vectors: Sequence[Sequence[float]] = called(self.model_id, act or found, given)
-        self.dim = max(map(len, vectors), default=0) or self.dim
+
+        def measured() -> Sequence[Sequence[float]]:
+            vectors = list((act or found)(given))
+            self.dim = max(map(len, vectors), default=0) or self.dim
+            return vectors
+
+        vectors: Sequence[Sequence[float]] = called(self.model_id, measured)
         return vectors

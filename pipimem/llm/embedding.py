@@ -95,7 +95,7 @@ class Embedder(Protocol):
         """How many numbers a vector has; 0 before the first call."""
 
     def embed_documents(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """A vector for each text, in order; else `Failed`."""
+        """A vector for each text, in order, `()` for one that it cannot take; else `Failed`."""
 
     def embed_queries(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """A vector for each query, in order, to be compared with those of documents; else `Failed`."""

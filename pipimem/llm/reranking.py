@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 import threading
-from math import isnan
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pipimem.llm import Failed, Settings, services
@@ -111,7 +111,7 @@ class Local:
         with self._lock:
             self._scores = self._scores or opened(self.model_id, self._load, LOCAL)
         given = called(self.model_id, self._scores, scrub(query), [scrub(text) for text in texts])
-        return _checked(self.model_id, given, len(texts))
+        return checked(self.model_id, given, len(texts))
 
 
 class Remote:
@@ -135,14 +135,15 @@ class Remote:
             given = [by_place[place] for place in range(len(texts))]
         except (KeyError, TypeError, ValueError):
             raise failed(self.model_id, "no-completion") from None
-        return _checked(self.model_id, given, len(texts))
+        return checked(self.model_id, given, len(texts))
 
 
-def _checked(name: str, given: Any, count: int) -> Sequence[float]:
+def checked(name: str, given: Any, count: int) -> Sequence[float]:
+    """As many numbers as there are texts, none infinite; else `Failed`."""
     try:
         scores = [float(number) for number in given]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         scores = []
-    if len(scores) != count or any(isnan(score) for score in scores):
+    if len(scores) != count or not all(map(isfinite, scores)):
         raise Failed("no-completion", f"The model '{name}' gave no order.", "Name another one.")
     return scores
