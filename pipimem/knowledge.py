@@ -6,6 +6,7 @@ named there as well. Reading the YAML is front.py's; what becomes of it in the g
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -130,9 +131,11 @@ class _Reader:
         return tuple(dict.fromkeys(found))
 
     def share(self, key: str, value: Any, otherwise: float) -> float:
-        """A number from 0 to 1."""
+        """A number from 0 to 1, in quotation marks too."""
         if value is None:
             return otherwise
+        with suppress(ValueError):
+            value = float(value) if isinstance(value, str) else value
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
             return float(value)
         self.wrong(key, value, "is no number from 0 to 1")

@@ -125,3 +125,12 @@ def test_a_note_that_another_supersedes_or_contradicts_is_not_recalled(make: Cal
     recall = memory.recall("what is the kiln timeout?", always=True)
     assert not {"memory/one.md", "memory/two.md"} & {item.hit.path for item in recall.items}
     assert any("in conflict with" in reason for reason in map(str, recall.trace.values()))
+
+
+def test_a_confidence_in_quotation_marks_is_a_number() -> None:
+    found = knowledge.read({"confidence": "0.4"})
+    other = knowledge.read({"confidence": "高"})
+    assert found
+    assert other
+    assert (found.confidence, found.problems) == (0.4, [])
+    assert [key for key, _ in other.problems] == ["confidence"]

@@ -59,7 +59,7 @@ def _search(options: Namespace) -> int:
             print(render.hits_text(groups, explain=options.explain, colour=colour), end="")
         for path, reason in memory.skipped:
             print(f"pipimem: not searched: '{render.scrubbed(path)}': {reason}", file=sys.stderr)
-        for what in (m for m in memory.missing if "does not read this language" not in m):
+        for what in (m for m in memory.missing if not hits or "does not read this language" not in m):
             print(f"pipimem: without {render.scrubbed(what)}", file=sys.stderr)
         if memory.stale:
             print("pipimem: the index is older than some files; run 'pipimem index'.", file=sys.stderr)

@@ -194,9 +194,9 @@ def search(
     """The best `limit` passages for `query`, and the paths whose text is no longer what was indexed.
 
     The score is `rank`'s, halved for an entry or a note that another one supersedes; more is better. Passages with a
-    quoted phrase come first, and equals stand in the order of path and place. A passage is given only while its bytes have
-    the digest that was scanned. `known` remembers counts between searches. `near` are rows that vectors found in scope,
-    with their share: then the score is `fuse`'s.
+    quoted phrase come first, and equals stand in the order of path and place. A passage is given only while its bytes
+    have the digest that was scanned. `known` remembers counts between searches. `near` are rows that vectors found in
+    scope, with their share: then the score is `fuse`'s.
     """
     found: list[Hit] = []
     changed, current = [], 0
