@@ -19,8 +19,8 @@ from pipimem.channels import same_id
 from pipimem.errors import Error, NotFound, Refused, Unreadable, Usage
 from pipimem.files import append_private
 from pipimem.history import Beside
+from pipimem.importers import reading
 from pipimem.importers.draft import count, safe
-from pipimem.importers.reading import head
 from pipimem.opened import own_message
 from pipimem.pending import read_private
 from pipimem.scopes import Known, Scope, chat_ids, is_group, project_of, resolve, short
@@ -95,11 +95,12 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A conversation that is meant: where it is and what a listing says of it."""
+    """A conversation that is meant: where it is and what a listing says of it; `renamed` where its id is `named`'s."""
 
     path: str
     about: Session
     alone: bool
+    renamed: bool = False
 
 
 def run(memory: Opened, wish: Wish) -> Report:
@@ -131,10 +132,10 @@ def _since(wish: Wish) -> date | None:
 def _chosen(memory: Opened, importer: Importer, wish: Wish, report: Report) -> list[Found]:
     """The conversations that are meant, oldest first; the others are counted by reason."""
     root = project_of(os.path.abspath(os.path.expanduser(wish.project or ".")))
-    found = []
+    found, known = [], listed.read(memory.workspace.root)
     for path in _files(importer, wish, report.skipped):
         try:
-            if not importer.detects(path, head(path)):
+            if not importer.detects(path, reading.head(path)):
                 count(report.skipped, "another format")
                 continue
             sessions = importer.sessions(path)
@@ -144,11 +145,16 @@ def _chosen(memory: Opened, importer: Importer, wish: Wish, report: Report) -> l
             report.sources.append(Imported(f"{wish.host}:", short(path), "failed", "error", reason=str(error)))
             continue
         for about in sessions:
-            reason = _passed_over(memory, about, path, wish, root)
+            name = named(known, importer, about.engine, about.id, path)
+            item = Found(path, replace(about, id=name), len(sessions) == 1, name != about.id)
+            reason = _passed_over(memory, item.about, path, wish, root)
             if reason:
                 count(report.skipped, reason)
-            else:
-                found.append(Found(path, about, len(sessions) == 1))
+                continue
+            found.append(item)
+            source = Source(about.engine, name, path=short(os.path.abspath(path)))
+            if source.key not in known.rows:
+                known.take(source)  # its name is taken
     order = {id(f): n for n, f in enumerate(found)}
     found.sort(key=lambda f: (f.about.first or f.about.last, order[id(f)]))
     if wish.limit > 0 and len(found) > wish.limit:
@@ -212,7 +218,7 @@ class _Import:
     def read(self, item: Found) -> Transcript:
         """The conversation; those of a file that holds many are read in one pass."""
         if item.alone:
-            return self.importer.read(item.path, item.about.id if item.about.kind else "")
+            return self.importer.read(item.path, item.about.id if item.about.kind or item.renamed else "")
         if item.about.kind:
             return self.importer.read(item.path, item.about.id)
         if self.opened[0] != item.path:
@@ -247,7 +253,7 @@ class _Import:
         if not transcript.talk and old is None:
             return None
         old = self.known.rows.get((transcript.engine, transcript.session, path))
-        was = "" if old else self._moved_from(transcript)
+        was = "" if old else self._moved_from(transcript, item.path)
         before = old or self.known.rows.get((transcript.engine, transcript.session, was))
         source = self._source(transcript, item.path, path, before, was)
         what = _what(before, source, was)
@@ -279,10 +285,11 @@ class _Import:
     def _moves(self, old: Source) -> bool:
         return bool(self.wish.channel) and old.scope != self.wish.channel
 
-    def _moved_from(self, transcript: Transcript) -> str:
+    def _moved_from(self, transcript: Transcript, path: str) -> str:
         """The path a session was known under whose file is gone from there: an archived or renamed one."""
+        by_path = _named_after(self.importer, path)[0]
         rows = self.known.of(transcript.engine, transcript.session)
-        return next((s.path for s in rows if not s.there), "")
+        return next((s.path for s in rows if not s.there and (not by_path or _begins(path, s))), "")
 
     def _source(self, transcript: Transcript, file: str, path: str, before: Source | None, was: str) -> Source:
         source = described(self.memory, transcript, file, path, self.channels, channel=self.wish.channel,
@@ -319,6 +326,42 @@ def _what(before: Source | None, now: Source, was: str) -> str:
     if before.digest == now.digest:
         return "moved" if was else "unchanged"
     return "grown" if now.size >= before.size else "changed"
+
+
+def named(known: Sources, importer: Importer, engine: str, identity: str, path: str) -> str:
+    """The id a conversation is known by, or is to be. One that only its path gives it may be another's, whose file is
+    elsewhere and is not the beginning of this one: then it is `ID~…`."""
+    name, place = _named_after(importer, path)
+    if not name or name != identity:
+        return identity
+    own = short(os.path.abspath(path))
+    rows = [s for s in known if s.engine == engine and name in (s.session, s.session.rpartition("~")[0])]
+    here = [s for s in rows if s.path == own] or [s for s in rows if _named_after(importer, s.file)[1] == place]
+    here = here or [s for s in rows if not s.there and _begins(path, s)]
+    if here:
+        return here[-1].session
+    return f"{name}~{digest(encode(own), 3)}" if any(s.session == name for s in rows) else name
+
+
+def _named_after(importer: Importer, path: str) -> tuple[str, str]:
+    after = getattr(importer, "named_after", None)
+    return after(path) if after else ("", "")
+
+
+def _begins(path: str, source: Source) -> bool:
+    """Whether a file begins with all that the source was when it was read: then that file has moved here."""
+    try:
+        return source.digest in (reading.digest(path, source.size), reading.digest(path))
+    except Unreadable:
+        return False
+
+
+def load(memory: Opened, path: str, session: str = "") -> Transcript:
+    """The transcript in the file `path` under the id it is known by, or is to be. Raises as `importers.load` does."""
+    importer = importers.recognised(path, importers.importers())
+    found = importer.read(path, session)
+    name = named(listed.read(memory.workspace.root), importer, found.engine, found.session, path)
+    return found if name == found.session else importer.read(path, name)
 
 
 def described(
@@ -531,12 +574,14 @@ def transcript_of(source: Source, *, tools: bool = False) -> Transcript:
 
 
 def reread(memory: Opened, ref: str, channel: str = "") -> Transcript:
-    """The conversation called `ref`, read again; the files of one that stands in several together."""
+    """The conversation called `ref`, read again; of one that stands in several files those of one channel."""
     found = listed.read(memory.workspace.root).named(ref)
     if not found:
         raise NotFound(f"There is no source '{printable(ref)}'.", "See 'pipimem sessions list', or import it.")
-    if channel and found[-1].scope not in ("", memory.workspace.channel(channel).id):
+    mine = [s for s in found if not channel or s.scope in ("", memory.workspace.channel(channel).id)]
+    if not mine:
         raise elsewhere(found[-1], channel)
+    found = [s for s in mine if s.scope == mine[-1].scope]
     parts = [transcript_of(source) for source in found if source.there] or [transcript_of(found[-1])]
     if len(parts) == 1:
         return parts[0]

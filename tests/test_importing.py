@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -303,6 +304,61 @@ def test_what_an_earlier_session_said_already_is_not_taken_again(memory: Memory,
     }  # fmt: skip
     shown = memory.show(["claude:aaaa-2#aaaa-1-1"], all_channels=True)[0]
     assert "drop the webhook" in shown.text
+
+
+def test_two_files_of_one_name_are_two_conversations(memory: Memory, tmp_path: Path) -> None:
+    memory.add_channel("dm:wu", kind="direct")
+    first = lines(tmp_path / "ja" / "chat.jsonl", ("user", "我的窑炉密码本在阁楼。"), ("assistant", "记住了。"))
+    second = lines(tmp_path / "jb" / "chat.jsonl", ("user", "明天去买火车票。"), ("assistant", "好的。"))
+    memory.import_sessions("jsonl", str(first), channel="dm:ines")
+    told = memory.import_sessions("jsonl", str(second), channel="dm:wu", dry_run=True)
+    report = memory.import_sessions("jsonl", str(second), channel="dm:wu")
+    assert whats(report) == whats(told)
+    assert [s.kept for s in report.sources] == [2]
+    ref = report.sources[0].ref
+    assert ref.startswith("jsonl:chat~")
+    assert [m.text for m in memory.source(ref, "dm:wu").messages] == ["明天去买火车票。", "好的。"]
+    assert next(m.text for m in memory.source("jsonl:chat", "dm:ines").messages) == "我的窑炉密码本在阁楼。"
+    with pytest.raises(Refused):
+        memory.source("jsonl:chat", "dm:wu")
+    assert "火车票" in memory.show([f"{ref}#L1"], "dm:wu")[0].text
+    assert memory.transcript(str(second)).ref == ref
+    hits = memory.session_search("火车票", "dm:wu")
+    assert [h.ref for h in hits] == [f"{ref}#L1"]
+    again = memory.import_sessions("jsonl", str(tmp_path), everything=True)
+    assert [(s.what, s.channel) for s in again.sources] == [("unchanged", "dm:ines"), ("unchanged", "dm:wu")]
+
+
+def test_files_of_one_name_in_one_import_are_told_apart(memory: Memory, tmp_path: Path) -> None:
+    for name, text in (("a", "First kiln."), ("b", "Second kiln."), ("c", "Third kiln.")):
+        lines(tmp_path / "x" / name / "chat.jsonl", ("user", text))
+    report = memory.import_sessions("jsonl", str(tmp_path / "x"))
+    assert len({s.ref for s in report.sources}) == 3
+    assert [s.kept for s in report.sources] == [1, 1, 1]
+
+
+def test_only_a_file_that_begins_with_what_was_read_has_moved(memory: Memory, tmp_path: Path) -> None:
+    old = lines(tmp_path / "q1" / "chat.jsonl", ("user", "我的窑炉密码本在阁楼。"))
+    memory.import_sessions("jsonl", str(old), channel="dm:ines")
+    old.unlink()
+    other = lines(tmp_path / "q2" / "chat.jsonl", ("user", "Somebody else's words."))
+    moved = lines(tmp_path / "q3" / "chat.jsonl", ("user", "我的窑炉密码本在阁楼。"), ("user", "然后又长了一句。"))
+    report = memory.import_sessions("jsonl", str(other))
+    assert [(s.what, s.channel) for s in report.sources] == [("new", "")]
+    report = memory.import_sessions("jsonl", str(moved))
+    assert whats(report) == [("grown", "jsonl:chat", 2, 1)]
+    assert report.sources[0].channel == "dm:ines"
+
+
+def test_a_conversation_of_several_channels_gives_each_its_own_lines_only(memory: Memory, tmp_path: Path) -> None:
+    first = lines(tmp_path / "ja" / "chat.jsonl", ("user", "我的窑炉密码本在阁楼。"))
+    second = lines(tmp_path / "jb" / "chat.jsonl", ("user", "无关。"), ("assistant", "明天去买火车票。"))
+    memory.import_sessions("jsonl", str(first), channel="dm:ines")
+    memory.import_sessions("jsonl", str(second), channel="project:kiln")
+    path = Path(memory.workspace.root) / PATH  # as lists were before, with one id for both
+    path.write_text(re.sub("chat~[0-9a-f]+", "chat", path.read_text("utf-8")), "utf-8")
+    assert [m.text for m in memory.source("jsonl:chat", "dm:ines").messages] == ["我的窑炉密码本在阁楼。"]
+    assert [m.text for m in memory.source("jsonl:chat", "project:kiln").messages] == ["无关。", "明天去买火车票。"]
 
 
 def test_a_rotated_log_keeps_every_message_at_its_file(memory: Memory, tmp_path: Path) -> None:

@@ -487,10 +487,12 @@ class _Taking:
             self.index._delete(self.db, left[at : at + BATCH])
 
     def _beside(self) -> dict[tuple[str, int], tuple[int, bytes]]:
-        """The messages that other files of this session hold, as a log that was rotated."""
-        sql = "SELECT id FROM sources WHERE engine = ? AND session = ? AND id <> ?"
+        """The messages that other files of this session hold, as a log that was rotated; those of its channel."""
+        sql = "SELECT id FROM sources WHERE engine = ? AND session = ? AND channel = ? AND id <> ?"
         found: dict[tuple[str, int], tuple[int, bytes]] = {}
-        for (other,) in self.db.execute(sql, (self.about["engine"], self.about["session"], self.number)).fetchall():
+        about = self.about
+        values = (about["engine"], about["session"], about["channel"], self.number)
+        for (other,) in self.db.execute(sql, values).fetchall():
             low, high = other << SOURCE_BITS, (other + 1 << SOURCE_BITS) - 1
             rows = self.db.execute("SELECT id, name, digest FROM messages WHERE id BETWEEN ? AND ?", (low, high))
             found.update({(row[1], row[0] & ROLE_MASK): (row[0], row[2]) for row in rows})
