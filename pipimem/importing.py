@@ -144,10 +144,12 @@ def _chosen(memory: Opened, importer: Importer, wish: Wish, report: Report) -> l
                 raise
             report.sources.append(Imported(f"{wish.host}:", short(path), "failed", "error", reason=str(error)))
             continue
+        given = os.path.abspath(os.path.expanduser(wish.path)) if wish.path else ""
+        pointed = bool(given) and given in (os.path.abspath(path), _named_after(importer, path)[1])
         for about in sessions:
             name = named(known, importer, about.engine, about.id, path)
             item = Found(path, replace(about, id=name), len(sessions) == 1, name != about.id)
-            reason = _passed_over(memory, item.about, path, wish, root)
+            reason = _passed_over(memory, item, wish, root, pointed)
             if reason:
                 count(report.skipped, reason)
                 continue
@@ -178,8 +180,9 @@ def _files(importer: Importer, wish: Wish, skipped: dict[str, int]) -> Iterator[
             yield root
 
 
-def _passed_over(memory: Opened, about: Session, path: str, wish: Wish, root: str) -> str:
-    """Why a conversation is not meant, "" where it is."""
+def _passed_over(memory: Opened, item: Found, wish: Wish, root: str, pointed: bool) -> str:
+    """Why a conversation is not meant, "" where it is; `pointed` is whether just its file was given."""
+    about = item.about
     named = wish.session in (about.id, safe(about.id)) if wish.session else False
     if wish.session and not named:
         return "another session"
@@ -190,13 +193,15 @@ def _passed_over(memory: Opened, about: Session, path: str, wish: Wish, root: st
     since, last = _since(wish), dates.when(about.last)
     if since and last and last.date() < since:
         return f"before {wish.since}"
-    pointed = bool(wish.path) and os.path.abspath(os.path.expanduser(wish.path)) == os.path.abspath(path)
     is_chat = any(same_id(wish.channel, chat) for chat in chat_ids(about.facts)) if wish.channel else False
     if is_group(about.facts, memory.workspace.config["workspace.kinds"]) and not (named or pointed or is_chat):
         return "group chat, not named"
+    project = project_of(about.facts.get("project", "") or about.cwd)
+    other = wish.channel and about.facts.get("chat") and not (named or is_chat or (pointed and item.alone))
+    if other and (project != root or memory.workspace.channel(wish.channel).kind != "project"):
+        return "another chat"
     if wish.everything:
         return ""
-    project = project_of(about.facts.get("project", "") or about.cwd)
     if project and os.path.isabs(project):
         return "" if project == root else "another project"
     return "" if wish.path or named or is_chat else "no project"

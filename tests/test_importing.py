@@ -156,6 +156,22 @@ def test_group_chats_are_taken_only_when_named(memory: Memory, tmp_path: Path) -
         assert [s.channel for s in report.sources] == ["slack:group:C1"]
 
 
+def test_other_peoples_chats_are_not_filed_in_a_named_channel(memory: Memory, tmp_path: Path) -> None:
+    root = tmp_path / "claw"
+    for chat in ("dm:ines", "dm:wu"):
+        (root / chat).mkdir(parents=True)
+        row = {"ts": 1780000000000, "user": "u", "userName": "吴", "text": f"窑炉 in {chat}", "isBot": False}
+        (root / chat / "log.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    for everything in (False, True):
+        report = memory.import_sessions("pipiclaw", str(root), channel="dm:ines", everything=everything, dry_run=True)
+        assert ([s.ref for s in report.sources], report.skipped) == (["pipiclaw:dm:ines"], {"another chat": 1})
+    report = memory.import_sessions("pipiclaw", str(root), channel="project:kiln", dry_run=True)
+    assert (report.sources, report.skipped) == ([], {"another chat": 2})
+    for path, session in ((root, "dm:wu"), (root / "dm:wu" / "log.jsonl", ""), (root / "dm:wu", "")):
+        report = memory.import_sessions("pipiclaw", str(path), channel="dm:ines", session=session, dry_run=True)
+        assert [(s.ref, s.channel) for s in report.sources] == [("pipiclaw:dm:wu", "dm:ines")]
+
+
 def test_sessions_are_chosen_by_date_number_and_platform(memory: Memory, projects: Path, kiln: Path) -> None:
     for n in (1, 2, 3):
         path = projects / "a" / f"aaaa-{n}.jsonl"
