@@ -158,7 +158,7 @@ def _chosen(memory: Opened, importer: Importer, wish: Wish, report: Report) -> l
             if source.key not in known.rows:
                 known.take(source)  # its name is taken
     order = {id(f): n for n, f in enumerate(found)}
-    found.sort(key=lambda f: (f.about.first or f.about.last, order[id(f)]))
+    found.sort(key=lambda f: (f.about.first or f.about.last, f.about.last, order[id(f)]))
     if wish.limit > 0 and len(found) > wish.limit:
         report.skipped["over the limit"] = len(found) - wish.limit
         found = found[-wish.limit :]
@@ -252,7 +252,8 @@ class _Import:
         stamp = stamp_of(item.path, tools=self.tools)
         talk = index.talk(key) if index.exists else None
         old = self.known.rows.get(key)
-        if old and talk and talk.stamp == stamp and not self.wish.force and not self._moves(old):
+        same = talk is not None and talk.stamp == stamp and not index.lacks(talk)
+        if old and talk and same and not self.wish.force and not self._moves(old):
             return self._reported(old, "unchanged", talk.messages, 0, {})
         transcript = self.read(item)
         if not transcript.talk and old is None:
@@ -533,7 +534,7 @@ def derive(memory: Opened, known: Sources) -> None:
     index, own, skip = memory.said, trusted(memory), forgotten(memory)
     have = {(t.engine, t.session, t.path): t for t in index.talks()}
     tools = keeps_tools(memory)
-    for source in sorted(known, key=lambda s: s.first):
+    for source in sorted(known, key=lambda s: (s.first, s.last)):
         talk = have.pop(source.key, None)
         if talk is not None and talk.digest == source.digest:
             about = columns(memory, source, talk.stamp, talk.title)

@@ -137,7 +137,7 @@ def each(importer: Importer, path: str, skipped: dict[str, int]) -> Iterator[Tra
 
 
 def without_repeats(transcripts: Iterable[Transcript]) -> Iterator[Transcript]:
-    """Each transcript without the messages an earlier one of the same host holds under the same id.
+    """Each transcript without the messages an earlier one of the same host holds word for word under the same id.
 
     Resumed and forked sessions copy what was said before into a new file. Give them oldest first. Messages without a
     time, and ids made from line numbers, say nothing across files and are never compared.
@@ -146,7 +146,7 @@ def without_repeats(transcripts: Iterable[Transcript]) -> Iterator[Transcript]:
 
     seen: set[tuple[str, str, str]] = set()
     for transcript in transcripts:
-        keys = [(transcript.engine, m.id, f"{m.role} {m.time}") for m in transcript.messages]
+        keys = [(transcript.engine, m.id, f"{m.role} {m.time} {m.text}") for m in transcript.messages]
         pairs = zip(transcript.messages, keys, strict=True)
         fresh = [m for m, key in pairs if key not in seen or not m.time or _by_line(m.id)]
         skipped = dict(transcript.skipped)

@@ -36,6 +36,8 @@ COLUMNS = (
     "engine", "session", "path", "digest", "stamp", "size", "channel", "project", "name", "agent", "cwd", "title",
     "kind", "parent", "first", "last", "messages", "calls", "errors", "status",
 )  # fmt: skip
+COPYING = frozenset(["chatgpt", "claude", "codex", "openclaw", "pi"])
+"""Hosts whose resumed and forked sessions repeat messages under ids that no other message has."""
 LOCK = "sessions.lock"
 PATIENCE = 30.0
 BATCH = 500
@@ -294,6 +296,14 @@ class Sessions:
         low, high = talk.id << SOURCE_BITS, (talk.id + 1 << SOURCE_BITS) - 1
         return self._messages("id BETWEEN ? AND ? ORDER BY at, id", (low, high))
 
+    def lacks(self, talk: Talk) -> bool:
+        """Whether messages of a conversation stand with another session whose file is gone."""
+        if talk.engine not in COPYING or len([m for m in self.messages(talk) if m.role != "tool"]) >= talk.messages:
+            return False
+        sql = "SELECT path FROM sources WHERE engine = ? AND channel = ? AND session <> ?"
+        others = self.db().execute(sql, (talk.engine, talk.channel, talk.session)).fetchall()
+        return not all(os.path.isfile(os.path.expanduser(path)) for (path,) in others)
+
     def last(self, talk: Talk) -> list[Spoken]:
         """The last message somebody said in a conversation, if there is one."""
         low, high = talk.id << SOURCE_BITS, (talk.id + 1 << SOURCE_BITS) - 1
@@ -311,8 +321,9 @@ class Sessions:
     ) -> Taken:  # fmt: skip
         """Takes a conversation whole, in one transaction: what is new is added, what it no longer holds goes.
 
-        A message is known by its id and role, and is new where its text changed. One that another session of the same
-        host said first (a resumed one begins with a copy) is passed over, and so is one in `forgotten` (references).
+        A message is known by its id and role, and is new where its text changed. One that an earlier session of the
+        same host and channel says word for word (a resumed one begins with a copy) is passed over while that one's file
+        is there, and taken from a later one. So is one in `forgotten` (references) passed over.
         `anew` drops everything of it before; `was` is the path it has moved from.
         """
         taken = Taken()
@@ -515,7 +526,7 @@ class _Taking:
             if old[3:] != (message.at, message.end):
                 self.db.execute("UPDATE messages SET at = ?, end = ? WHERE id = ?", (message.at, message.end, old[0]))
             return None
-        origin = _origin(self.about["engine"], message)
+        origin = _origin(self.about["engine"], message, mark)
         if old is None and origin is not None and self.elsewhere and self._said_before(origin):
             self._pass("in an earlier session")
             return None
@@ -537,11 +548,18 @@ class _Taking:
         self.taken.passed[reason] = self.taken.passed.get(reason, 0) + 1
 
     def _said_before(self, origin: bytes) -> bool:
+        """Whether an earlier session of the channel says it, whose file is there; another one's copy goes."""
         sql = (
-            f"SELECT 1 FROM messages m JOIN sources s ON s.id = m.id >> {SOURCE_BITS}"
-            " WHERE m.origin = ? AND s.session <> ? LIMIT 1"
+            f"SELECT m.id, s.path, s.first, s.last FROM messages m JOIN sources s ON s.id = m.id >> {SOURCE_BITS}"
+            " WHERE m.origin = ? AND s.session <> ? AND s.channel = ?"
         )
-        return self.db.execute(sql, (origin, self.about["session"])).fetchone() is not None
+        about, copies = self.about, list[int]()
+        for row, path, *span in self.db.execute(sql, (origin, about["session"], about["channel"])).fetchall():
+            if span <= [about["first"], about["last"]] and os.path.isfile(os.path.expanduser(path)):
+                return True
+            copies.append(row)
+        self.index._delete(self.db, copies)
+        return False
 
     def _insert(self, batch: Sequence[tuple[Any, ...]]) -> None:
         self.db.executemany("INSERT INTO messages VALUES(?,?,?,?,?,?,?,?,?,?)", [row[:10] for row in batch])
@@ -557,12 +575,13 @@ def mark_of(text: str, files: Sequence[str] = (), commands: Sequence[str] = ()) 
     return bytes.fromhex(digest(encode("\0".join([text, *files, "", *commands])), 8))
 
 
-def _origin(engine: str, message: Message) -> bytes | None:
+def _origin(engine: str, message: Message, mark: bytes) -> bytes | None:
     """What tells a message in whatever session it stands; None where its id or time says nothing across files."""
     by_line = message.id[:1] == "L" and message.id[1:].isdigit()
-    if not message.time or by_line or not message.id:
+    if not message.time or by_line or not message.id or engine not in COPYING:
         return None
-    return bytes.fromhex(digest(encode("\0".join([engine, message.id, message.role, message.time])), 8))
+    parts = [engine, message.id, message.role, message.time, mark.hex()]
+    return bytes.fromhex(digest(encode("\0".join(parts)), 8))
 
 
 def _busy(error: Exception) -> Exception:
