@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -65,6 +66,91 @@ def test_a_codex_rollout_gives_its_two_messages_and_counts_its_tool_call(tmp_pat
     assert found.skipped["tool output"] == 1
     said = "".join(m.text for m in found.messages)
     assert not any(word in said for word in ("SYSTEM", "permissions", "intervals"))
+
+
+HEADER = {"id": "019a2b3c-4d5e-7f60-8a9b-0c1d2e3f4a5b", "timestamp": "2026-11-14T10:00:00Z", "cwd": "/x"}
+
+
+def rollout(tmp_path: Path, *payloads: tuple[float, str, dict[str, Any]]) -> list[tuple[str, str]]:
+    """Who says what in a rollout of these lines (seconds, type, payload)."""
+    path = tmp_path / f"rollout-2026-11-14T10-00-00-{HEADER['id']}.jsonl"
+    rows = [
+        {"timestamp": f"2026-11-14T10:00:{seconds:06.3f}Z", "type": kind, "payload": payload}
+        for seconds, kind, payload in [(0, "session_meta", HEADER), *payloads]
+    ]
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    return [(m.role, m.text) for m in load(str(path)).messages]
+
+
+def event(text: str, kind: str = "user_message", seconds: float = 1) -> tuple[float, str, dict[str, Any]]:
+    return seconds, "event_msg", {"type": kind, "last_agent_message" if kind == "task_complete" else "message": text}
+
+
+def item(*texts: str, role: str = "user", seconds: float = 1) -> tuple[float, str, dict[str, Any]]:
+    parts = [{"type": "input_text", "text": text} for text in texts]
+    return seconds, "response_item", {"type": "message", "role": role, "content": parts}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<skill> tag is not rendered in the page, please fix it",
+        "<permissions> element missing in AndroidManifest.xml, add it",
+        "<permissions>相机</permissions> 这个标签为什么没有生效？",
+        "<skill>foo</skill>\nis not shown",
+        "<environment_context>没有闭合，为什么？",
+        "<INSTRUCTIONS>keep it short</INSTRUCTIONS> write me a haiku",
+        "# AGENTS.md instructions are ignored by the agent, why?",
+        'Why does the prompt contain "## My request for Codex:" in the logs? We decided to strip it.',
+        "Docs say:\n## My request for Codex:\nwhat is that?",
+    ],
+)
+def test_a_prompt_that_speaks_of_codexs_tags_is_kept_whole(tmp_path: Path, text: str) -> None:
+    assert rollout(tmp_path, event(text)) == rollout(tmp_path, item(text)) == [("user", text)]
+
+
+AROUND = ("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nbe nice\n</INSTRUCTIONS>",
+          "<environment_context>\n<cwd>/x</cwd></environment_context>",
+          "<permissions instructions>\nread only\n</permissions instructions>",
+          "<skill>\n<name>s</name>\n<path>/s</path>\n做事\n</skill>")  # fmt: skip
+
+
+@pytest.mark.parametrize("texts", [[*AROUND], ["\n".join(AROUND)]])
+def test_what_codex_puts_before_a_prompt_is_taken_off_and_is_no_prompt_itself(tmp_path: Path, texts: list[str]) -> None:
+    assert rollout(tmp_path, item(*texts, "真正的问题：修复登录"), item(*texts)) == [("user", "真正的问题：修复登录")]
+    setup = "# Context from my IDE setup:\n\n## Active file: a.py\n\n## My request for Codex:\n修复登录"
+    assert rollout(tmp_path, item(setup), event("修复登录")) == [("user", "修复登录")]
+
+
+def test_a_prompt_is_told_twice_only_where_an_item_has_it_between_the_hosts_own_lines(tmp_path: Path) -> None:
+    assert rollout(tmp_path, event("deploy to staging now"), item("deploy")) == [
+        ("user", "deploy to staging now"), ("user", "deploy"),
+    ]  # fmt: skip
+    assert rollout(tmp_path, event("deploy"), item("do not deploy yet")) == [
+        ("user", "deploy"), ("user", "do not deploy yet"),
+    ]  # fmt: skip
+    for pair in ([event("部署"), item("<x>host's</x>\n部署")], [item("<x>host's</x>\n部署"), event("部署")]):
+        assert rollout(tmp_path, *pair) == [("user", "部署")]
+
+
+def test_a_forks_own_prompt_is_no_copy_however_soon_it_comes(tmp_path: Path) -> None:
+    parent = (0.06, "session_meta", {"id": "019a0000-4d5e-7f60-8a9b-0c1d2e3f4a5b"})
+    said = rollout(
+        tmp_path, parent, event("parent prompt", seconds=0.07), event("parent answer", "agent_message", 0.3),
+        event("自己的问题", seconds=0.8), event("own answer", "agent_message", 0.9),
+    )  # fmt: skip
+    assert said == [("user", "自己的问题"), ("assistant", "own answer")]
+
+
+def test_what_a_turn_ended_with_is_told_once_also_after_steering(tmp_path: Path) -> None:
+    said = rollout(
+        tmp_path, event("start"), event("正在处理", "agent_message"), item("正在处理", role="assistant"),
+        event("also do X", seconds=5), event("正在处理", "task_complete", 9),
+        event("again", seconds=20), event("正在处理", "agent_message", 21), event("正在处理", "task_complete", 22),
+    )  # fmt: skip
+    assert said == [
+        ("user", "start"), ("assistant", "正在处理"), ("user", "also do X"), ("user", "again"), ("assistant", "正在处理"),
+    ]  # fmt: skip
 
 
 def test_a_hermes_export_reads_content_in_every_shape_in_its_order(tmp_path: Path) -> None:
