@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipimem.errors import Unreadable, Usage
-from pipimem.importers import codex, hermes, importer, importers, load
+from pipimem.importers import codex, hermes, importer, importers, load, openclaw, pi
 from tests.conftest import SAMPLE, case
 
 
@@ -151,6 +151,50 @@ def test_what_a_turn_ended_with_is_told_once_also_after_steering(tmp_path: Path)
     assert said == [
         ("user", "start"), ("assistant", "正在处理"), ("user", "also do X"), ("user", "again"), ("assistant", "正在处理"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "how do I parse a <user_message> tag in my xml?",
+        "<task_agenda> is not closed in my html, why?",
+        "<task_agenda>待办</task_agenda> 为什么不显示？",
+        "为什么这段不显示？\n<task_agenda>\n待办\n</task_agenda>",
+        "<user_message>a</user_message> and <user_message>b</user_message> differ",
+        "[2026-05-06 10:00] is when the outage began, please note",
+        "System: [ALERT] disk full on node3\nwhat does this mean?",
+        "[cron: every night] is the syntax I want, ok?",
+        "Read HEARTBEAT.md and explain it to me please",
+        "我要的格式是 [message_id: 7]",
+    ],
+)
+def test_a_message_that_speaks_of_a_hosts_wrappers_is_kept_whole(text: str) -> None:
+    assert pi.plain("user", text)[0] == openclaw.typed("user", text)[0] == text
+    assert openclaw.typed("user", text)[2] == ""
+
+
+def test_what_a_host_puts_around_a_message_is_taken_off() -> None:
+    blocks = "<runtime_context>\nnow\n</runtime_context>\n<task_agenda>\n1\n</task_agenda>\n"
+    about = "how do I parse a <user_message> tag?"
+    assert pi.unwrapped(f"{blocks}<user_message>\n{about}\n</user_message>") == about
+    assert pi.unwrapped("好的\n\n<memory-context>\n[System note: recalled]\n旧\n</memory-context>") == "好的"
+    for stamp in ("[Wed 2026-05-06 15:00 GMT+8] ", "[Telegram Ada (@ada) id:87 +2m 2026-05-06T15:11Z] ",
+                  "System: [2026-05-06 15:10:00 GMT+8] Node connected\n\n"):  # fmt: skip
+        assert openclaw.typed("user", stamp + "谢谢\n[message_id: 7]")[0] == "谢谢"
+    assert openclaw.typed("user", "[cron:9 daily] Summarise the day")[2] == "cron"
+    assert openclaw.typed("assistant", "Use [[reply_to_current]] here")[0] == "Use [[reply_to_current]] here"
+
+
+def test_json_that_somebody_wrote_stays_as_it_was_written() -> None:
+    for text in (
+        '{"text": "looks like json"}',
+        '{"type": "text"}',
+        '[{"type": "widget", "name": "窗"}]',
+        '[{"text": "a"}]',
+    ):
+        assert hermes.content(text) == text
+    assert hermes.content('[{"type": "text", "text": "看这张"}]') == "看这张"
+    assert hermes.content('\x00json:{"text": "marked"}') == "marked"
 
 
 def test_a_hermes_export_reads_content_in_every_shape_in_its_order(tmp_path: Path) -> None:
