@@ -68,6 +68,47 @@ def test_a_codex_rollout_gives_its_two_messages_and_counts_its_tool_call(tmp_pat
     assert not any(word in said for word in ("SYSTEM", "permissions", "intervals"))
 
 
+def talked(tmp_path: Path, *rows: tuple[str, str | None, dict[str, Any]]) -> list[str]:
+    """What is said in a Claude Code session of these lines (uuid, parent, record), a minute apart."""
+    path = tmp_path / "11111111-1111-4111-8111-111111111111.jsonl"
+    common = {"sessionId": path.stem, "cwd": "/x", "version": "2.1.150"}
+    told = [
+        {"uuid": uuid, "parentUuid": parent, "timestamp": f"2026-11-10T10:{minute:02d}:00Z", **common, **row}
+        for minute, (uuid, parent, row) in enumerate(rows)
+    ]
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in told), "utf-8")
+    return [m.text for m in load(str(path)).messages]
+
+
+def asks(text: str) -> dict[str, Any]:
+    return {"type": "user", "message": {"role": "user", "content": text}}
+
+
+def says(text: str, identity: str) -> dict[str, Any]:
+    blocks = [{"type": "text", "text": text}, {"type": "tool_use", "id": f"t{identity}", "name": "x", "input": {}}]
+    return {"type": "assistant", "message": {"role": "assistant", "id": identity, "content": blocks}}
+
+
+def test_the_newest_branch_is_followed_wherever_somebody_went_back(tmp_path: Path) -> None:
+    first = [("a", None, asks("第一次")), ("b", "a", says("bad", "m1"))]
+    assert talked(tmp_path, *first, ("c", None, asks("第二次")), ("d", "c", says("good", "m2"))) == ["第二次", "good"]
+    assert talked(tmp_path, *first, ("c", "a", says("好", "m2"))) == ["第一次", "好"]
+    through = ("s", "b", {"type": "system", "subtype": "turn_duration"})
+    old = [("c", "s", asks("old")), ("d", "c", says("old answer", "m2"))]
+    assert talked(tmp_path, *first, through, *old, ("e", "b", asks("new"))) == ["第一次", "bad", "new"]
+
+
+def test_parallel_tools_and_a_compaction_are_no_branches(tmp_path: Path) -> None:
+    result = {"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "tm1"}]}}
+    compact = {"type": "system", "subtype": "compact_boundary", "logicalParentUuid": "b"}
+    said = talked(
+        tmp_path, ("a", None, asks("问")), ("b", "a", says("one", "m1")), ("c", "b", says("two", "m1")),
+        ("d", "b", result), ("e", "d", says("three", "m2")), ("f", "b", asks("继续")), ("g", None, compact),
+        ("h", "g", asks("压缩以后")), ("i", "h", says("four", "m3")),
+    )  # fmt: skip
+    assert said == ["问", "one\ntwo", "three", "继续", "压缩以后", "four"]
+
+
 HEADER = {"id": "019a2b3c-4d5e-7f60-8a9b-0c1d2e3f4a5b", "timestamp": "2026-11-14T10:00:00Z", "cwd": "/x"}
 
 
