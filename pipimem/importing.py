@@ -215,6 +215,7 @@ class _Import:
         self.tools = keeps_tools(memory)
         self.importer = importers.with_tools(importer) if self.tools else importer
         self.known = ready(memory) if not wish.dry_run else listed.read(memory.workspace.root)
+        self.gone = {(s.engine, s.scope) for s in self.known if not s.there}
         self.channels = memory.channels()
         self.forgotten = forgotten(memory)
         self.fresh: list[Source] = []
@@ -252,7 +253,9 @@ class _Import:
         stamp = stamp_of(item.path, tools=self.tools)
         talk = index.talk(key) if index.exists else None
         old = self.known.rows.get(key)
-        same = talk is not None and talk.stamp == stamp and not index.lacks(talk)
+        same = talk is not None and talk.stamp == stamp
+        if talk and old and (old.engine, old.scope) in self.gone and index.lacks(talk):
+            same = False  # another session said it first, whose file is gone
         if old and talk and same and not self.wish.force and not self._moves(old):
             return self._reported(old, "unchanged", talk.messages, 0, {})
         transcript = self.read(item)

@@ -297,12 +297,12 @@ class Sessions:
         return self._messages("id BETWEEN ? AND ? ORDER BY at, id", (low, high))
 
     def lacks(self, talk: Talk) -> bool:
-        """Whether messages of a conversation stand with another session whose file is gone."""
-        if talk.engine not in COPYING or len([m for m in self.messages(talk) if m.role != "tool"]) >= talk.messages:
+        """Whether messages of a conversation were passed over, as another session says them."""
+        if talk.engine not in COPYING:
             return False
-        sql = "SELECT path FROM sources WHERE engine = ? AND channel = ? AND session <> ?"
-        others = self.db().execute(sql, (talk.engine, talk.channel, talk.session)).fetchall()
-        return not all(os.path.isfile(os.path.expanduser(path)) for (path,) in others)
+        low, high = talk.id << SOURCE_BITS, (talk.id + 1 << SOURCE_BITS) - 1
+        sql = f"SELECT count(*) FROM messages WHERE id BETWEEN ? AND ? AND id & {ROLE_MASK} <> {ROLES.index('tool')}"
+        return bool(self.db().execute(sql, (low, high)).fetchone()[0] < talk.messages)
 
     def last(self, talk: Talk) -> list[Spoken]:
         """The last message somebody said in a conversation, if there is one."""
