@@ -19,8 +19,8 @@ from pipimem.channels import same_id
 from pipimem.errors import Error, NotFound, Refused, Unreadable, Usage
 from pipimem.files import append_private
 from pipimem.history import Beside
+from pipimem.importers import reading
 from pipimem.importers.draft import count, safe
-from pipimem.importers.reading import head
 from pipimem.opened import own_message
 from pipimem.pending import read_private
 from pipimem.scopes import Known, Scope, chat_ids, is_group, project_of, resolve, short
@@ -95,11 +95,12 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A conversation that is meant: where it is and what a listing says of it."""
+    """A conversation that is meant: where it is and what a listing says of it; `renamed` where its id is `named`'s."""
 
     path: str
     about: Session
     alone: bool
+    renamed: bool = False
 
 
 def run(memory: Opened, wish: Wish) -> Report:
@@ -131,10 +132,10 @@ def _since(wish: Wish) -> date | None:
 def _chosen(memory: Opened, importer: Importer, wish: Wish, report: Report) -> list[Found]:
     """The conversations that are meant, oldest first; the others are counted by reason."""
     root = project_of(os.path.abspath(os.path.expanduser(wish.project or ".")))
-    found = []
+    found, known = [], listed.read(memory.workspace.root)
     for path in _files(importer, wish, report.skipped):
         try:
-            if not importer.detects(path, head(path)):
+            if not importer.detects(path, reading.head(path)):
                 count(report.skipped, "another format")
                 continue
             sessions = importer.sessions(path)
@@ -143,14 +144,21 @@ def _chosen(memory: Opened, importer: Importer, wish: Wish, report: Report) -> l
                 raise
             report.sources.append(Imported(f"{wish.host}:", short(path), "failed", "error", reason=str(error)))
             continue
+        given = os.path.abspath(os.path.expanduser(wish.path)) if wish.path else ""
+        pointed = bool(given) and given in (os.path.abspath(path), _named_after(importer, path)[1])
         for about in sessions:
-            reason = _passed_over(memory, about, path, wish, root)
+            name = named(known, importer, about.engine, about.id, path)
+            item = Found(path, replace(about, id=name), len(sessions) == 1, name != about.id)
+            reason = _passed_over(memory, item, wish, root, pointed)
             if reason:
                 count(report.skipped, reason)
-            else:
-                found.append(Found(path, about, len(sessions) == 1))
+                continue
+            found.append(item)
+            source = Source(about.engine, name, path=short(os.path.abspath(path)))
+            if source.key not in known.rows:
+                known.take(source)  # its name is taken
     order = {id(f): n for n, f in enumerate(found)}
-    found.sort(key=lambda f: (f.about.first or f.about.last, order[id(f)]))
+    found.sort(key=lambda f: (f.about.first or f.about.last, f.about.last, order[id(f)]))
     if wish.limit > 0 and len(found) > wish.limit:
         report.skipped["over the limit"] = len(found) - wish.limit
         found = found[-wish.limit :]
@@ -172,8 +180,9 @@ def _files(importer: Importer, wish: Wish, skipped: dict[str, int]) -> Iterator[
             yield root
 
 
-def _passed_over(memory: Opened, about: Session, path: str, wish: Wish, root: str) -> str:
-    """Why a conversation is not meant, "" where it is."""
+def _passed_over(memory: Opened, item: Found, wish: Wish, root: str, pointed: bool) -> str:
+    """Why a conversation is not meant, "" where it is; `pointed` is whether just its file was given."""
+    about = item.about
     named = wish.session in (about.id, safe(about.id)) if wish.session else False
     if wish.session and not named:
         return "another session"
@@ -184,13 +193,15 @@ def _passed_over(memory: Opened, about: Session, path: str, wish: Wish, root: st
     since, last = _since(wish), dates.when(about.last)
     if since and last and last.date() < since:
         return f"before {wish.since}"
-    pointed = bool(wish.path) and os.path.abspath(os.path.expanduser(wish.path)) == os.path.abspath(path)
     is_chat = any(same_id(wish.channel, chat) for chat in chat_ids(about.facts)) if wish.channel else False
     if is_group(about.facts, memory.workspace.config["workspace.kinds"]) and not (named or pointed or is_chat):
         return "group chat, not named"
+    project = project_of(about.facts.get("project", "") or about.cwd)
+    other = wish.channel and about.facts.get("chat") and not (named or is_chat or (pointed and item.alone))
+    if other and (project != root or memory.workspace.channel(wish.channel).kind != "project"):
+        return "another chat"
     if wish.everything:
         return ""
-    project = project_of(about.facts.get("project", "") or about.cwd)
     if project and os.path.isabs(project):
         return "" if project == root else "another project"
     return "" if wish.path or named or is_chat else "no project"
@@ -204,6 +215,7 @@ class _Import:
         self.tools = keeps_tools(memory)
         self.importer = importers.with_tools(importer) if self.tools else importer
         self.known = ready(memory) if not wish.dry_run else listed.read(memory.workspace.root)
+        self.gone = {(s.engine, s.scope) for s in self.known if not s.there}
         self.channels = memory.channels()
         self.forgotten = forgotten(memory)
         self.fresh: list[Source] = []
@@ -212,7 +224,7 @@ class _Import:
     def read(self, item: Found) -> Transcript:
         """The conversation; those of a file that holds many are read in one pass."""
         if item.alone:
-            return self.importer.read(item.path, item.about.id if item.about.kind else "")
+            return self.importer.read(item.path, item.about.id if item.about.kind or item.renamed else "")
         if item.about.kind:
             return self.importer.read(item.path, item.about.id)
         if self.opened[0] != item.path:
@@ -241,13 +253,16 @@ class _Import:
         stamp = stamp_of(item.path, tools=self.tools)
         talk = index.talk(key) if index.exists else None
         old = self.known.rows.get(key)
-        if old and talk and talk.stamp == stamp and not self.wish.force and not self._moves(old):
+        same = talk is not None and talk.stamp == stamp
+        if talk and old and (old.engine, old.scope) in self.gone and index.lacks(talk):
+            same = False  # another session said it first, whose file is gone
+        if old and talk and same and not self.wish.force and not self._moves(old):
             return self._reported(old, "unchanged", talk.messages, 0, {})
         transcript = self.read(item)
         if not transcript.talk and old is None:
             return None
         old = self.known.rows.get((transcript.engine, transcript.session, path))
-        was = "" if old else self._moved_from(transcript)
+        was = "" if old else self._moved_from(transcript, item.path)
         before = old or self.known.rows.get((transcript.engine, transcript.session, was))
         source = self._source(transcript, item.path, path, before, was)
         what = _what(before, source, was)
@@ -279,10 +294,11 @@ class _Import:
     def _moves(self, old: Source) -> bool:
         return bool(self.wish.channel) and old.scope != self.wish.channel
 
-    def _moved_from(self, transcript: Transcript) -> str:
+    def _moved_from(self, transcript: Transcript, path: str) -> str:
         """The path a session was known under whose file is gone from there: an archived or renamed one."""
+        by_path = _named_after(self.importer, path)[0]
         rows = self.known.of(transcript.engine, transcript.session)
-        return next((s.path for s in rows if not s.there), "")
+        return next((s.path for s in rows if not s.there and (not by_path or _begins(path, s))), "")
 
     def _source(self, transcript: Transcript, file: str, path: str, before: Source | None, was: str) -> Source:
         source = described(self.memory, transcript, file, path, self.channels, channel=self.wish.channel,
@@ -319,6 +335,42 @@ def _what(before: Source | None, now: Source, was: str) -> str:
     if before.digest == now.digest:
         return "moved" if was else "unchanged"
     return "grown" if now.size >= before.size else "changed"
+
+
+def named(known: Sources, importer: Importer, engine: str, identity: str, path: str) -> str:
+    """The id a conversation is known by, or is to be. One that only its path gives it may be another's, whose file is
+    elsewhere and is not the beginning of this one: then it is `ID~…`."""
+    name, place = _named_after(importer, path)
+    if not name or name != identity:
+        return identity
+    own = short(os.path.abspath(path))
+    rows = [s for s in known if s.engine == engine and name in (s.session, s.session.rpartition("~")[0])]
+    here = [s for s in rows if s.path == own] or [s for s in rows if _named_after(importer, s.file)[1] == place]
+    here = here or [s for s in rows if not s.there and _begins(path, s)]
+    if here:
+        return here[-1].session
+    return f"{name}~{digest(encode(own), 3)}" if any(s.session == name for s in rows) else name
+
+
+def _named_after(importer: Importer, path: str) -> tuple[str, str]:
+    after = getattr(importer, "named_after", None)
+    return after(path) if after else ("", "")
+
+
+def _begins(path: str, source: Source) -> bool:
+    """Whether a file begins with all that the source was when it was read: then that file has moved here."""
+    try:
+        return source.digest in (reading.digest(path, source.size), reading.digest(path))
+    except Unreadable:
+        return False
+
+
+def load(memory: Opened, path: str, session: str = "") -> Transcript:
+    """The transcript in the file `path` under the id it is known by, or is to be. Raises as `importers.load` does."""
+    importer = importers.recognised(path, importers.importers())
+    found = importer.read(path, session)
+    name = named(listed.read(memory.workspace.root), importer, found.engine, found.session, path)
+    return found if name == found.session else importer.read(path, name)
 
 
 def described(
@@ -485,7 +537,7 @@ def derive(memory: Opened, known: Sources) -> None:
     index, own, skip = memory.said, trusted(memory), forgotten(memory)
     have = {(t.engine, t.session, t.path): t for t in index.talks()}
     tools = keeps_tools(memory)
-    for source in sorted(known, key=lambda s: s.first):
+    for source in sorted(known, key=lambda s: (s.first, s.last)):
         talk = have.pop(source.key, None)
         if talk is not None and talk.digest == source.digest:
             about = columns(memory, source, talk.stamp, talk.title)
@@ -531,12 +583,14 @@ def transcript_of(source: Source, *, tools: bool = False) -> Transcript:
 
 
 def reread(memory: Opened, ref: str, channel: str = "") -> Transcript:
-    """The conversation called `ref`, read again; the files of one that stands in several together."""
+    """The conversation called `ref`, read again; of one that stands in several files those of one channel."""
     found = listed.read(memory.workspace.root).named(ref)
     if not found:
         raise NotFound(f"There is no source '{printable(ref)}'.", "See 'pipimem sessions list', or import it.")
-    if channel and found[-1].scope not in ("", memory.workspace.channel(channel).id):
+    mine = [s for s in found if not channel or s.scope in ("", memory.workspace.channel(channel).id)]
+    if not mine:
         raise elsewhere(found[-1], channel)
+    found = [s for s in mine if s.scope == mine[-1].scope]
     parts = [transcript_of(source) for source in found if source.there] or [transcript_of(found[-1])]
     if len(parts) == 1:
         return parts[0]

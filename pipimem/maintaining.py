@@ -182,10 +182,9 @@ def _recorded(memory: Opened, line: Line) -> Iterator[Step]:
         return
     from pipimem import importing, update
     from pipimem.history import TOMBSTONES
-    from pipimem.importers import load
 
     channel = memory.workspace.channel(line.channel)
-    said = load(line.transcript)
+    said = importing.load(memory, line.transcript)
     importing.adopt(memory, channel.id, said, line.transcript)  # what is remembered of it is opened there
     transcript, _ = update.unforgotten(said, memory.stones(TOMBSTONES), memory.key())
     done = Turns(memory.workspace, channel.id).feed(transcript, line.end, memory.now().isoformat(timespec="seconds"))

@@ -822,6 +822,15 @@ class Memory(Opened):
 
         return importing.reread(self, ref, channel)
 
+    def transcript(self, path: str, session: str = "") -> Transcript:
+        """The conversation in the file `path`, of several the one named, under the id it is known by here.
+
+        Raises `Unreadable`, and `Usage` for a file no importer knows or that holds several.
+        """
+        from pipimem import importing
+
+        return importing.load(self, path, session)
+
     def take_in(self, channel: str, transcript: Transcript, path: str) -> None:
         """Takes the conversation that was read from the file `path` in as one of the channel, unless it is known."""
         from pipimem import importing

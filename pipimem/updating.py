@@ -127,8 +127,8 @@ def learn(memory: Opened, channel: str, transcript: Transcript, plan: Plan, path
     found = known.of(transcript.engine, transcript.session)
     if path:
         source, news = importing.meant(memory, channel, transcript, path)
-    elif found:
-        source, news = found[-1], False
+    elif mine := [s for s in found if s.scope in ("", memory.workspace.channel(channel).id)]:
+        source, news = mine[-1], False
     else:
         return memory.apply(plan)
     row = _came_of(source, plan, memory.now().isoformat(timespec="seconds"))

@@ -38,7 +38,7 @@ def _update_arguments(parser: Parser) -> None:
 
 def _update(options: Namespace) -> int:
     from pipimem import render
-    from pipimem.importers import BROKEN, load
+    from pipimem.importers import BROKEN
 
     with opened(options) as memory:
         memory.workspace.channel(options.channel)
@@ -48,7 +48,7 @@ def _update(options: Namespace) -> int:
         elif options.source:
             transcript = memory.source(options.source, options.channel)
         else:
-            transcript = load(options.transcript, options.session)
+            transcript = memory.transcript(options.transcript, options.session)
         unread = {reason: n for reason, n in transcript.skipped.items() if reason in BROKEN}
         if unread:
             listed = ", ".join(f"{n} {reason}" for reason, n in unread.items())
@@ -90,11 +90,10 @@ def _new_session(options: Namespace) -> int:
 
 def _boundary(options: Namespace, verb: str) -> int:
     from pipimem import render
-    from pipimem.importers import load
 
     with opened(options) as memory:
         memory.workspace.channel(options.channel)
-        transcript = load(options.transcript) if options.transcript else None
+        transcript = memory.transcript(options.transcript) if options.transcript else None
         if transcript is not None:
             memory.take_in(options.channel, transcript, options.transcript)
         steps, kept = getattr(memory, verb)(options.channel, transcript)

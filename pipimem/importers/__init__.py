@@ -55,6 +55,10 @@ class Importer(Protocol):
         Where a conversation is not kept in lines of its own, a part is not looked at. Raises `NotFound` for a session
         it does not hold, `Usage` where several could be meant, `Unreadable`.
 
+        A module whose ids come from paths has `named_after(path)`: the id, and the path that the files of one
+        conversation share ("" and "" where a file has an id of its own). `read` takes `ID~…` for it as well: so a
+        second conversation of that id is known.
+
         A module that says `TOOLS = True` takes a keyword `tools` here and in `each`: with it what tools returned is
         among the messages, in role `tool`; the others are the same with and without.
         """
@@ -109,6 +113,7 @@ def with_tools(importer: Importer) -> Importer:
     from types import SimpleNamespace
 
     own: dict[str, Any] = {name: getattr(importer, name) for name in ("detects", "places", "files", "sessions")}
+    own |= {name: getattr(importer, name) for name in ("named_after",) if hasattr(importer, name)}
     own |= {name: partial(getattr(importer, name), tools=True) for name in ("read", "each") if hasattr(importer, name)}
     found: Any = SimpleNamespace(**own)
     return cast("Importer", found)
@@ -132,7 +137,7 @@ def each(importer: Importer, path: str, skipped: dict[str, int]) -> Iterator[Tra
 
 
 def without_repeats(transcripts: Iterable[Transcript]) -> Iterator[Transcript]:
-    """Each transcript without the messages an earlier one of the same host holds under the same id.
+    """Each transcript without the messages an earlier one of the same host holds word for word under the same id.
 
     Resumed and forked sessions copy what was said before into a new file. Give them oldest first. Messages without a
     time, and ids made from line numbers, say nothing across files and are never compared.
@@ -141,7 +146,7 @@ def without_repeats(transcripts: Iterable[Transcript]) -> Iterator[Transcript]:
 
     seen: set[tuple[str, str, str]] = set()
     for transcript in transcripts:
-        keys = [(transcript.engine, m.id, f"{m.role} {m.time}") for m in transcript.messages]
+        keys = [(transcript.engine, m.id, f"{m.role} {m.time} {m.text}") for m in transcript.messages]
         pairs = zip(transcript.messages, keys, strict=True)
         fresh = [m for m, key in pairs if key not in seen or not m.time or _by_line(m.id)]
         skipped = dict(transcript.skipped)
@@ -165,6 +170,13 @@ def chosen(path: str, sessions: Sequence[Session], session: str) -> Session:
     names = ", ".join(f"'{printable(s.id, 80)}'" + (f" ({s.kind})" if s.kind else "") for s in listed[:LISTED])
     more = f" and {len(listed) - LISTED} more" if len(listed) > LISTED else ""
     raise Usage(f"The file '{name}' holds {plural(len(listed), 'session')}: {names}{more}.", "Name one of them.")
+
+
+def called(path: str, name: str, session: str) -> str:
+    """`session` where that is `name`, or `NAME~…`; `name` where it is "". Raises `NotFound`."""
+    if session and name not in (session, session.rpartition("~")[0]):
+        raise missing(path, session)
+    return session or name
 
 
 def missing(path: str, session: str) -> NotFound:

@@ -109,7 +109,9 @@ class _Reader:
         self.parents: dict[str, str] = {}
         self.alias: dict[str, str] = {}
         self.seen: dict[tuple[str, str, bytes], str] = {}
-        self.prompts: dict[str, list[tuple[str, str]]] = {}
+        self.through: dict[str, str] = {}
+        self.rivals: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        self.typed: set[str] = set()
         self.placed: dict[str, str] = {}
         self.tools: dict[str, str] = {}
         self.failed: dict[str, str] = {}
@@ -133,6 +135,8 @@ class _Reader:
         parent = text_of(row.get("parentUuid")) or text_of(row.get("logicalParentUuid"))
         self.parents[identity] = self.alias.get(parent, parent)
         kind = row.get("type")
+        if kind not in ("user", "assistant") and row.get("subtype") != "compact_boundary":
+            self.through[identity] = self.through.get(self.parents[identity], self.parents[identity])
         if bool(row.get("isSidechain")) != bool(self.agent) or not self._own(row):
             self.draft.skip("sub-agent" if row.get("isSidechain") else "not the sub-agent's")
         elif kind == "attachment":
@@ -180,7 +184,18 @@ class _Reader:
             self.draft.skip("host's own text")
             return
         if self._say(content, row, identity, at):
-            self.prompts.setdefault(self.parents[identity], []).append((text_of(row.get("timestamp")), identity))
+            self.typed.add(identity)
+            self._rival("user", self._above(identity), row, identity)
+
+    def _above(self, identity: str) -> str:
+        """What a line follows, the program's own records between left out; "" at the root."""
+        parent = self.parents[identity]
+        return self.through.get(parent, parent) or parent
+
+    def _rival(self, role: str, above: str, row: dict[str, Any], identity: str) -> None:
+        """Two prompts after one line, two answers to one prompt, or two first prompts: one of them was gone back on."""
+        if above in self.typed if role == "assistant" else above or row.get("parentUuid", "") is None:
+            self.rivals.setdefault((role, above), []).append((text_of(row.get("timestamp")), identity))
 
     def _results(self, results: Iterable[dict[str, Any]], row: dict[str, Any], identity: str, at: int) -> None:
         if not self.draft.tools:
@@ -237,6 +252,7 @@ class _Reader:
             del self.steered[text]
             self.draft.skip("seen before")
         elif self._say(content, row, identity, at):
+            self.through.pop(identity, None)
             self.steered[text] = kind
 
     def _assistant(self, row: dict[str, Any], identity: str, at: int) -> None:
@@ -249,6 +265,7 @@ class _Reader:
         if said is None or said.role != "assistant":
             said = self.draft.hold("assistant", "", key, row.get("timestamp"), at)
             self.placed[said.identity] = identity
+            self._rival("assistant", self._above(identity), row, identity)
         blocks = message.get("content")
         texts = []
         for block in blocks if isinstance(blocks, list) else [{"type": "text", "text": blocks}]:
@@ -275,8 +292,8 @@ class _Reader:
         self.draft.title = _title(self.titles)
 
     def _abandoned(self) -> set[str]:
-        """Everything below a prompt that has a newer sibling: the newest is the one with the last line below it."""
-        rivals = [p for at, p in self.prompts.items() if at and len({time for time, _ in p}) > 1]
+        """Everything below a line that has a newer rival: the newest is the one with the last line below it."""
+        rivals = [lines for lines in self.rivals.values() if len({time for time, _ in lines}) > 1]
         if not rivals:
             return set()
         order = list(self.parents)
@@ -286,9 +303,9 @@ class _Reader:
             if parent in last:
                 last[parent] = max(last[parent], last[identity])
         gone = set[str]()
-        for prompts in rivals:
-            newest = max(prompts, key=lambda p: last[p[1]])
-            gone |= {identity for time, identity in prompts if time != newest[0]}
+        for lines in rivals:
+            newest = max(lines, key=lambda line: last[line[1]])
+            gone |= {identity for time, identity in lines if time != newest[0]}
         for identity in order:
             if self.parents[identity] in gone:
                 gone.add(identity)

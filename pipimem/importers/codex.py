@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections import deque
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from pipimem.importers import missing
@@ -53,15 +53,15 @@ EXIT_CODE = re.compile(
     rb'exited with code (\d+)|exit_?[cC]ode\\*":\s*(-?\d+)|"success\\*":\s*(false)|"isError\\*":\s*(true)'
 )
 CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call")
-PREAMBLE = "## My request for Codex:"
+PREAMBLE = re.compile(r"\A(?:# [^\n]*:[ \t]*\n(?s:.*?)\n)?## My request for Codex:[ \t]*(?:\n|\Z)")
 WRAPPER = re.compile(
-    r"\A\s*<(environment_context|user_instructions|permissions[\w -]*|turn_aborted|skills?|subagent_notification|"
-    r"user_shell_command|collaboration_mode|INSTRUCTIONS)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL,
+    r"\A\s*(?:<(environment_context|user_instructions|permissions [\w -]+|turn_aborted|subagent_notification|"
+    r"user_shell_command|collaboration_mode|skills?(?=>\n<name>))>.*?</\1>|"
+    r"# AGENTS\.md instructions[^\n]*\n\s*<INSTRUCTIONS>.*?</INSTRUCTIONS>)[ \t]*(?:\n|\Z)", re.DOTALL,
 )  # fmt: skip
-DUMP = re.compile(r"\A# AGENTS\.md instructions\b.*", re.DOTALL)
 ROLLOUT = re.compile(r"rollout-.*?([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})?\.jsonl(\.zst)?")
 INDEX = "session_index.jsonl"
-COPY = timedelta(seconds=1)  # a fork writes its parent's history at once, before anything of its own
+COPY = timedelta(seconds=0.25)  # a fork writes its parent's history at once; what is its own comes after a pause
 FAMILY_ITEM, FAMILY_EVENT, FAMILY_COMPLETED, FAMILY_END = "item", "event", "completed", "end"
 TOOLS = True
 
@@ -140,7 +140,9 @@ class _Reader:
     def __init__(self, draft: Draft, session: str) -> None:
         self.draft, self.session = draft, session
         self.known = self.copying = self.counted = False
-        self.started = self.until = ""
+        self.started = ""
+        self.written: datetime | None = None
+        self.answer: _Recent | None = None
         self.recent: deque[_Recent] = deque(maxlen=16)
         self.turns: list[Said] = []
         self.speaker: Said | None = None
@@ -151,6 +153,7 @@ class _Reader:
     def peek(self, raw: bytes) -> bool:
         """Takes the lines that hold nothing to keep, before they are parsed."""
         self.counted = False
+        copied = self.copying and self._copied(raw)
         found = START.match(raw)
         if not found:
             return False
@@ -161,7 +164,7 @@ class _Reader:
             table = PASSED_ITEMS if kind == b"response_item" else PASSED_EVENTS if kind == b"event_msg" else {}
             reason = table.get(inner, "")
         if reason == "tool output" and kind == b"response_item":
-            self.errors[FAMILY_ITEM] += _failed(raw) and not self._copied(raw)
+            self.errors[FAMILY_ITEM] += _failed(raw) and not copied
             self.counted = True
         if reason == "tool output" and self.draft.tools and inner not in DELTAS:
             return False
@@ -170,7 +173,7 @@ class _Reader:
         return bool(reason)
 
     def _copied(self, raw: bytes) -> bool:
-        found = re.search(rb'"timestamp":\s*"([^"]{0,40})"', raw[:200]) if self.copying else None
+        found = re.search(rb'"timestamp":\s*"([^"]{0,40})"', raw[:200])
         return found is not None and not self._own(found[1].decode("ascii", "replace"))
 
     def take(self, number: int, at: int, row: object) -> None:
@@ -182,6 +185,7 @@ class _Reader:
         inner = text_of(payload.get("type"))
         if kind == "session_meta":
             self.meta(payload)
+            self.written = _instant(time) or self.written
         elif self.draft.kind == "sub-agent" and self.session != self.draft.session:
             self.draft.skip("sub-agent")
         elif self.copying and not self._own(time):
@@ -218,16 +222,14 @@ class _Reader:
         draft.facts = {k: v for k, v in draft.facts.items() if v}
 
     def _own(self, time: str) -> bool:
-        """Whether a line of a forked rollout was written after the history it was started with."""
-        if not self.until:
-            try:
-                self.until = (datetime.fromisoformat(self.started) + COPY).isoformat()
-            except ValueError:
-                return True
-        try:
-            return datetime.fromisoformat(time) > datetime.fromisoformat(self.until)
-        except (ValueError, TypeError):
+        """Whether a line of a forked rollout was written after the history it was started with: from the first pause
+        on, lines are its own."""
+        now, before = _instant(time), self.written or _instant(self.started)
+        if now is None or before is None or now - before > COPY:
+            self.copying = False
             return True
+        self.written = max(now, before)
+        return False
 
     def _item(self, payload: dict[str, Any], inner: str, line: str, time: str, at: int) -> None:
         role = text_of(payload.get("role"))
@@ -320,7 +322,7 @@ class _Reader:
         if not text:
             self.draft.skip("host's own text" if role == "user" else "no text")
             return
-        told = self._told(family, role, one_line(text))
+        told = self._told(family, role, text)
         if told:
             told.families.add(family)
             if len(text) < len(told.said.text):
@@ -332,6 +334,7 @@ class _Reader:
         said = self.draft.hold(role, text, identity, time, at)
         self.recent = deque((r for r in self.recent if r.said.role == role), maxlen=16)
         self.recent.append(_Recent(said, family))
+        self.answer = self.recent[-1] if role == "assistant" else self.answer
         if role == "user":
             self.turns.append(said)
             self.speaker = None
@@ -340,12 +343,20 @@ class _Reader:
             said.named(*self.waiting)
             self.waiting = ([], [])
 
-    def _told(self, family: str, role: str, folded: str) -> _Recent | None:
-        """The message another family has told already: the same text, or for a prompt the text with more around it."""
-        other = [r for r in self.recent if r.said.role == role and family not in r.families]
-        same = [r for r in other if r.folded == folded]
-        if not same and role == "user":
-            same = [r for r in other if folded in r.folded or r.folded in folded]
+    def _told(self, family: str, role: str, text: str) -> _Recent | None:
+        """The message another family has told already: the same text, or an item's with lines of the host's around it.
+
+        What a turn ended with is the last answer, also where a person has steered since.
+        """
+        last = [self.answer] if family == FAMILY_END and self.answer else []
+        other = [r for r in (*self.recent, *last) if r.said.role == role and family not in r.families]
+        same = [r for r in other if r.folded == one_line(text)]
+        if role != "user" or same:
+            return same[0] if same else None
+        if family == FAMILY_ITEM:
+            same = [r for r in other if _lines(r.said.text) in _lines(text)]
+        else:
+            same = [r for r in other if r.families == {FAMILY_ITEM} and _lines(text) in _lines(r.said.text)]
         return same[0] if same else None
 
     def _named(self, files: list[str], commands: list[str]) -> None:
@@ -365,6 +376,7 @@ class _Reader:
             self.draft.skip("rolled back")
         self.turns = self.turns[: -min(turns, len(self.turns))]
         self.recent.clear()
+        self.answer = None
         self.speaker, self.waiting = None, ([], [])
 
     def finish(self) -> None:
@@ -378,13 +390,26 @@ class _Reader:
 
 
 def typed(text: str) -> str:
-    """What the user typed, without the context the program put before it; "" where nothing else is there."""
-    text = clean(text)
-    if PREAMBLE in text:
-        text = text.partition(PREAMBLE)[2]
+    """What the user typed, without the context the program put before it; "" where nothing else is there.
+
+    Only what is whole and stands as the program writes it is the program's: a prompt may speak of its tags.
+    """
+    text = PREAMBLE.sub("", clean(text))
     while found := WRAPPER.match(text):
         text = text[found.end() :]
-    return DUMP.sub("", text.strip())
+    return text.strip()
+
+
+def _lines(text: str) -> str:
+    return f"\n{text.strip()}\n"
+
+
+def _instant(time: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(time)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _envelope(row: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:

@@ -32,6 +32,7 @@ MESSAGE = (
     "display_kind",
 )  # fmt: skip
 ENCODED = ("\x00json:", "\x01json:")
+PARTS = ("text", "input_text", "output_text", "image", "image_url", "input_image", "audio", "input_audio", "file")
 SUMMARY = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]")
 REVIEW = "review the conversation above"
 MARKERS = ("_branched_from", "_delegate_from", "_reset_from")
@@ -258,20 +259,20 @@ def content(value: object, draft: Draft | None = None) -> str:
 
 
 def _decoded(value: object) -> object:
-    """JSON text as its value: marked as such, or a list or object that looks like parts; else the text itself."""
+    """JSON text as its value: marked as such, or a list of typed parts; else the text itself, for it was written so."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if not isinstance(value, str):
         return value
     marked = next((value[len(mark) :] for mark in ENCODED if value.startswith(mark)), None)
-    if marked is None and not value.startswith(("[{", '{"')):
+    if marked is None and not value.startswith("[{"):
         return value
     try:
         found: object = parse(marked if marked is not None else value)
     except (ValueError, RecursionError):
         return value if marked is None else marked
     parts = found if isinstance(found, list) else [found]
-    typed = all(isinstance(p, dict) and ("type" in p or set(p) <= {"text", "content"}) for p in parts)
+    typed = all(record(p).get("type") in PARTS for p in parts)
     return found if marked is not None or typed else value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pipimem.importers import missing
+from pipimem.importers import called
 from pipimem.importers.draft import Draft, moment, span, text_of
 from pipimem.importers.reading import BOM, Lines, Part, ends, walk
 from pipimem.text import scrub
@@ -41,11 +41,14 @@ def sessions(path: str) -> list[Session]:
     return [Session("jsonl", _name(path), first=first, last=last)]
 
 
+def named_after(path: str) -> tuple[str, str]:
+    """The file's name, and the file whether or not it is packed."""
+    return _name(path), os.path.abspath(path).removesuffix(".zst")
+
+
 def read(path: str, session: str = "", part: Part | None = None, *, tools: bool = False) -> Transcript:
     """The messages of users and assistants; other roles are counted as skipped."""
-    if session not in ("", _name(path)):
-        raise missing(path, session)
-    draft = Draft("jsonl", _name(path), tools=tools)
+    draft = Draft("jsonl", called(path, _name(path), session), tools=tools)
     source = draft.lines = Lines(path, draft.skipped, part=part)
     for number, at, row in source:
         if not isinstance(row, dict):

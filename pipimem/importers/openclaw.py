@@ -32,11 +32,15 @@ IN_PLACE = re.compile(r"/agents/([^/]+)/(?:sessions|session-sqlite-import-archiv
 MIGRATED = "session-sqlite-import-archive"
 LEFT_ALONE = {"cron": "cron", "heartbeat": "heartbeat", "hook": "hook", "subagent": "sub-agent"}
 METADATA = re.compile(r"\A([^\n]{1,80}\(untrusted[^\n)]*\)):[ \t]*\n```(?:json)?\n(.*?)\n```\s*", re.DOTALL)
-STAMP = re.compile(r"\A\[[^\]\n]*\d{4}-\d\d-\d\d[ T]\d\d:\d\d[^\]\n]*\][ \t]*")
-EVENT = re.compile(r"\ASystem: \[[^\n]*\n*")
-MESSAGE_ID = re.compile(r"\s*\[message_id:[^\]\n]*\]\s*\Z")
-REPLY_TAG = re.compile(r"\[\[\s*reply_to(?:_current|:[^\]\n]*)\s*\]\]\s*")
-PROMPTS = (("Read HEARTBEAT.md", "heartbeat"), ("[cron:", "cron"))
+TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d)?(?:Z| (?:[A-Z][\w+:-]*|[+-]\d[\d:]*))"
+STAMP = re.compile(rf"\A\[[^\]\n]*\S {TIME}\][ \t]*")
+EVENT = re.compile(rf"\ASystem: \[{TIME}\] [^\n]*(?:\n+|\Z)")
+MESSAGE_ID = re.compile(r"(?:\A|\n)\s*\[message_id:[^\]\n]*\]\s*\Z")
+REPLY_TAG = re.compile(r"\A(?:\[\[\s*reply_to(?:_current|:[^\]\n]*)\s*\]\]\s*)+")
+PROMPTS = (
+    (re.compile(r"Read HEARTBEAT\.md if it exists\b"), "heartbeat"),
+    (re.compile(r"\[cron:\S+ [^\]\n]+\]"), "cron"),
+)
 INDEX_LIMIT = 64 * 1024 * 1024
 SILENT = ("HEARTBEAT_OK", "NO_REPLY")
 TOOLS = True
@@ -126,7 +130,7 @@ def typed(role: str, text: str) -> tuple[str, str, str]:
     while found := EVENT.match(text):
         text = text[found.end() :]
     text = MESSAGE_ID.sub("", STAMP.sub("", text)).strip()
-    why = next((reason for start, reason in PROMPTS if text.startswith(start)), "")
+    why = next((reason for start, reason in PROMPTS if start.match(text)), "")
     return text, name, why or ("" if text or not whole else "host's own text")
 
 

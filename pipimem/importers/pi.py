@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     Typed = Callable[[str, str], tuple[str, str, str]]
 
 HEADER = re.compile(rb'\s*\{[^\n]{0,2000}?"type":\s*"session"')
-INJECTED = re.compile(
-    r"(?m)^[ \t]*<(runtime_context|runtime_turn_context|durable_memory_snapshot|task_agenda|memory-context)\b[^>]*>"
-    r"(?s:.*?)(?:</\1>|(?=<user_message\b)|\Z)"
+BLOCK = (
+    r"<(?P<tag>runtime_context|runtime_turn_context|durable_memory_snapshot|task_agenda|memory-context)(?: [^>\n]*)?>"
+    r"(?s:.*?)</(?P=tag)>"
 )
-WRAPPED = re.compile(r"</?user_message\b[^>]*>")
+BEFORE = re.compile(rf"\A\s*{BLOCK}[ \t]*(?:\n|\Z|(?=<user_message>))")
+AFTER = re.compile(r"\n\s*<memory-context>\s*\[System note:(?s:.*)</memory-context>\s*\Z")
+WRAPPED = re.compile(r"\A\s*<user_message(?: [^>\n]*)?>(?s:(.*))</user_message>\s*\Z")
 MIRROR = "delivery-mirror"
 RESULTS = ("toolResult", "tool")
 FILE = re.compile(r".*_([0-9a-fA-F-]{36})\.jsonl")
@@ -237,8 +239,16 @@ def plain(role: str, text: str) -> tuple[str, str, str]:
 
 
 def unwrapped(text: str) -> str:
-    """A prompt without the context blocks the host puts before it, and out of the tag it puts around it."""
-    return WRAPPED.sub("", INJECTED.sub("", text)).strip() if "<" in text else text
+    """A prompt without the context blocks the host puts before it, and out of the tag it puts around it.
+
+    Only what is whole and stands there is the host's: a prompt may speak of its tags.
+    """
+    if "<" not in text:
+        return text
+    while found := BEFORE.match(text):
+        text = text[found.end() :]
+    wrapped = WRAPPED.match(AFTER.sub("", text))
+    return (wrapped[1] if wrapped else AFTER.sub("", text)).strip()
 
 
 def stem(path: str) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
-from pipimem.importers import missing, pi
+from pipimem.importers import called, pi
 from pipimem.importers.draft import Draft, clean, span, text_of, zoned
 from pipimem.importers.reading import BOM, Lines, Part, ends, walk
 from pipimem.text import scrub
@@ -53,15 +53,19 @@ def sessions(path: str) -> list[Session]:
     return [Session("pipiclaw", _channel(path), first=first, last=last, facts={"chat": _channel(path)})]
 
 
+def named_after(path: str) -> tuple[str, str]:
+    """The channel's folder for a log; a context has an id of its own."""
+    is_log = LOG.fullmatch(os.path.basename(path)) is not None
+    return (_channel(path), os.path.dirname(os.path.abspath(path))) if is_log else ("", "")
+
+
 def read(path: str, session: str = "", part: Part | None = None, *, tools: bool = False) -> Transcript:
     """What people and the bot said, a line told twice taken once."""
     if os.path.basename(path) == "context.jsonl":
         draft = Draft("pipiclaw", _channel(path), tools=tools)
         draft.facts["chat"] = _channel(path)
         return pi.read_file(draft, path, session, part=part)
-    if session not in ("", _channel(path)):
-        raise missing(path, session)
-    draft = Draft("pipiclaw", _channel(path))
+    draft = Draft("pipiclaw", called(path, _channel(path), session))
     draft.facts["chat"] = _channel(path)
     source = draft.lines = Lines(path, draft.skipped, part=part)
     seen = set[tuple[str, str, str]]()

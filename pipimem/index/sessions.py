@@ -36,6 +36,8 @@ COLUMNS = (
     "engine", "session", "path", "digest", "stamp", "size", "channel", "project", "name", "agent", "cwd", "title",
     "kind", "parent", "first", "last", "messages", "calls", "errors", "status",
 )  # fmt: skip
+COPYING = frozenset(["chatgpt", "claude", "codex", "openclaw", "pi"])
+"""Hosts whose resumed and forked sessions repeat messages under ids that no other message has."""
 LOCK = "sessions.lock"
 PATIENCE = 30.0
 BATCH = 500
@@ -294,6 +296,14 @@ class Sessions:
         low, high = talk.id << SOURCE_BITS, (talk.id + 1 << SOURCE_BITS) - 1
         return self._messages("id BETWEEN ? AND ? ORDER BY at, id", (low, high))
 
+    def lacks(self, talk: Talk) -> bool:
+        """Whether messages of a conversation were passed over, as another session says them."""
+        if talk.engine not in COPYING:
+            return False
+        low, high = talk.id << SOURCE_BITS, (talk.id + 1 << SOURCE_BITS) - 1
+        sql = f"SELECT count(*) FROM messages WHERE id BETWEEN ? AND ? AND id & {ROLE_MASK} <> {ROLES.index('tool')}"
+        return bool(self.db().execute(sql, (low, high)).fetchone()[0] < talk.messages)
+
     def last(self, talk: Talk) -> list[Spoken]:
         """The last message somebody said in a conversation, if there is one."""
         low, high = talk.id << SOURCE_BITS, (talk.id + 1 << SOURCE_BITS) - 1
@@ -311,8 +321,9 @@ class Sessions:
     ) -> Taken:  # fmt: skip
         """Takes a conversation whole, in one transaction: what is new is added, what it no longer holds goes.
 
-        A message is known by its id and role, and is new where its text changed. One that another session of the same
-        host said first (a resumed one begins with a copy) is passed over, and so is one in `forgotten` (references).
+        A message is known by its id and role, and is new where its text changed. One that an earlier session of the
+        same host and channel says word for word (a resumed one begins with a copy) is passed over while that one's file
+        is there, and taken from a later one. So is one in `forgotten` (references) passed over.
         `anew` drops everything of it before; `was` is the path it has moved from.
         """
         taken = Taken()
@@ -487,10 +498,12 @@ class _Taking:
             self.index._delete(self.db, left[at : at + BATCH])
 
     def _beside(self) -> dict[tuple[str, int], tuple[int, bytes]]:
-        """The messages that other files of this session hold, as a log that was rotated."""
-        sql = "SELECT id FROM sources WHERE engine = ? AND session = ? AND id <> ?"
+        """The messages that other files of this session hold, as a log that was rotated; those of its channel."""
+        sql = "SELECT id FROM sources WHERE engine = ? AND session = ? AND channel = ? AND id <> ?"
         found: dict[tuple[str, int], tuple[int, bytes]] = {}
-        for (other,) in self.db.execute(sql, (self.about["engine"], self.about["session"], self.number)).fetchall():
+        about = self.about
+        values = (about["engine"], about["session"], about["channel"], self.number)
+        for (other,) in self.db.execute(sql, values).fetchall():
             low, high = other << SOURCE_BITS, (other + 1 << SOURCE_BITS) - 1
             rows = self.db.execute("SELECT id, name, digest FROM messages WHERE id BETWEEN ? AND ?", (low, high))
             found.update({(row[1], row[0] & ROLE_MASK): (row[0], row[2]) for row in rows})
@@ -513,7 +526,7 @@ class _Taking:
             if old[3:] != (message.at, message.end):
                 self.db.execute("UPDATE messages SET at = ?, end = ? WHERE id = ?", (message.at, message.end, old[0]))
             return None
-        origin = _origin(self.about["engine"], message)
+        origin = _origin(self.about["engine"], message, mark)
         if old is None and origin is not None and self.elsewhere and self._said_before(origin):
             self._pass("in an earlier session")
             return None
@@ -535,11 +548,18 @@ class _Taking:
         self.taken.passed[reason] = self.taken.passed.get(reason, 0) + 1
 
     def _said_before(self, origin: bytes) -> bool:
+        """Whether an earlier session of the channel says it, whose file is there; another one's copy goes."""
         sql = (
-            f"SELECT 1 FROM messages m JOIN sources s ON s.id = m.id >> {SOURCE_BITS}"
-            " WHERE m.origin = ? AND s.session <> ? LIMIT 1"
+            f"SELECT m.id, s.path, s.first, s.last FROM messages m JOIN sources s ON s.id = m.id >> {SOURCE_BITS}"
+            " WHERE m.origin = ? AND s.session <> ? AND s.channel = ?"
         )
-        return self.db.execute(sql, (origin, self.about["session"])).fetchone() is not None
+        about, copies = self.about, list[int]()
+        for row, path, *span in self.db.execute(sql, (origin, about["session"], about["channel"])).fetchall():
+            if span <= [about["first"], about["last"]] and os.path.isfile(os.path.expanduser(path)):
+                return True
+            copies.append(row)
+        self.index._delete(self.db, copies)
+        return False
 
     def _insert(self, batch: Sequence[tuple[Any, ...]]) -> None:
         self.db.executemany("INSERT INTO messages VALUES(?,?,?,?,?,?,?,?,?,?)", [row[:10] for row in batch])
@@ -555,12 +575,13 @@ def mark_of(text: str, files: Sequence[str] = (), commands: Sequence[str] = ()) 
     return bytes.fromhex(digest(encode("\0".join([text, *files, "", *commands])), 8))
 
 
-def _origin(engine: str, message: Message) -> bytes | None:
+def _origin(engine: str, message: Message, mark: bytes) -> bytes | None:
     """What tells a message in whatever session it stands; None where its id or time says nothing across files."""
     by_line = message.id[:1] == "L" and message.id[1:].isdigit()
-    if not message.time or by_line or not message.id:
+    if not message.time or by_line or not message.id or engine not in COPYING:
         return None
-    return bytes.fromhex(digest(encode("\0".join([engine, message.id, message.role, message.time])), 8))
+    parts = [engine, message.id, message.role, message.time, mark.hex()]
+    return bytes.fromhex(digest(encode("\0".join(parts)), 8))
 
 
 def _busy(error: Exception) -> Exception:

@@ -30,6 +30,7 @@ CREATE TABLE sources(
   errors INTEGER NOT NULL, status TEXT NOT NULL, UNIQUE(engine, session, path));
 CREATE TABLE messages(
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, ident TEXT NOT NULL, time TEXT NOT NULL, at INTEGER NOT NULL,
+  -- origin: of the host's id, role, time and what was said
   end INTEGER NOT NULL, digest BLOB NOT NULL, origin BLOB, size INTEGER NOT NULL, terms BLOB NOT NULL);
 CREATE INDEX messages_size ON messages(size);
 CREATE INDEX messages_name ON messages(name);
