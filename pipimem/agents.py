@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MACHINES = ("updater", "tool")
 SHARED = "the shared memory is written by people only"
 ODD_BREAK = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-"""What Python calls a line break and Markdown does not: it would tear the quote of a proposal."""
+"""What some programs show as a line break and Markdown does not: steps that read one way and are followed another."""
 
 
 def add(

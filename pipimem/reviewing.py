@@ -38,7 +38,8 @@ def accept(memory: Opened, name: str) -> Applied:
         return forgetting.forget(memory, [found.ref], answering=proposal.path).applied
     templates = memory.templates(memory.workspace.channel(proposal.channel)) if proposal.channel else {}
     answered = Op("remove", proposal.path, reason="accepted")
-    return memory.apply(memory.planned(proposal.channel, [op, answered], templates, "person"))
+    plan = memory.planned(proposal.channel, [op, answered], templates, "person")
+    return memory.apply(replace(plan, whole=True))  # what cannot be written waits on
 
 
 def _steps(memory: Opened, path: str) -> str | None:

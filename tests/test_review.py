@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipimem import markdown
 from pipimem.errors import NotFound, Refused
 from pipimem.memory import Memory
 from pipimem.text import scrub
@@ -25,16 +27,51 @@ def held(text: str) -> Op:
     return review.proposal(outcome, "r-20260314-abc123-1", '飞书:群:"研发"', date(2026, 3, 14))
 
 
-@given(st.text(min_size=1, max_size=80).map(scrub).filter(lambda t: t.strip() == t and t.splitlines() == t.split("\n")))
-def test_what_is_written_is_read_back(text: str) -> None:
+ODD = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\u3000"
+"""What Python takes for the end of a line, or for white space, and Markdown for text."""
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+@given(st.text(st.one_of(st.characters(), st.sampled_from("\r\n #>-[x]记" + ODD)), min_size=1, max_size=80).map(scrub))
+def test_what_is_written_is_read_back(ending: str, text: str) -> None:
+    text = text.strip(" \t\r\n") or "记"
     op = held(text)
-    found = review.read(op.path, op.text.encode())
+    found = review.read(op.path, op.text.replace("\n", ending).encode())
     assert found.problem == ""
-    assert (found.text, found.old, found.answer) == (text, "", "")
+    assert (found.text, found.old, found.answer) == (re.sub(r"\r\n?", "\n", text), "", "")
     assert (found.id, found.op, found.channel) == ("r-20260314-abc123-1", "add", '飞书:群:"研发"')
     assert (found.file, found.kind, found.created) == ("channels/ops/MEMORY.md", "fact", "2026-03-14")
     assert found.why == "Held back because nobody knows who said it."
     assert found.evidence == "- jsonl:chat#L3"
+
+
+@given(st.text(min_size=1, max_size=20).map(scrub))
+def test_the_facts_of_a_proposal_are_read_back_whatever_they_hold(name: str) -> None:
+    op = Op("add", "MEMORY.md", "记", name)
+    made = review.proposal(Outcome(op, "only a page said it"), "p1", name, date(2026, 3, 14))
+    found = review.read(made.path, made.text.encode())
+    assert (found.problem, found.channel, found.heading) == ("", name, name)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_accepted_text_is_written_whole(make: Callable[..., Memory], root: Path, odd: str) -> None:
+    memory = make({"MEMORY.md": "# 记忆\n"})
+    (root / "review").mkdir()
+    text = f"构建缓存在{odd}kestrel 九号"
+    made = review.proposal(Outcome(Op("add", "MEMORY.md", text, "事实"), "a tool said so"), "p1", "", date(2026, 3, 14))
+    (root / "review/p1.md").write_bytes(made.text.replace("\n", "\r\n").encode())
+    memory.accept("p1")
+    assert f"- {text.translate(markdown.CONTROL)} <!--" in (root / "MEMORY.md").read_bytes().decode()
+
+
+def test_what_cannot_be_written_waits_on(make: Callable[..., Memory], root: Path) -> None:
+    memory = waiting(make, "the okapi feeds at noon.")
+    path = root / memory.proposals()[0].path
+    path.write_text(path.read_text().replace("> The okapi feeds at noon", "> " + "霍加狓" * 2000))
+    before = snapshot(root)
+    with pytest.raises(Refused, match="4,000 at most"):
+        memory.accept("1")
+    assert snapshot(root) == before
 
 
 @pytest.mark.parametrize(

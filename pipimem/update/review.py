@@ -19,6 +19,7 @@ from pipimem.update.plan import Op, Outcome
 SECTION = re.compile(r"(?m)^## (.+?)[ \t]*$")
 QUOTED = re.compile(r"(?m)^>[ \t]?(.*)$")
 TICKED = re.compile(r"(?mi)^[-*+] \[x\] (accept|reject)\b")
+LINE_END = re.compile(r"\r\n?|\n")  # Markdown's; what Python takes for one besides is text
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def proposal(outcome: Outcome, name: str, channel: str, created: date, old: str 
         "id": name, "op": op.op, "channel": channel, "file": op.path, "heading": op.heading, "target": op.target,
         "kind": op.kind, "created": created.isoformat(),
     }  # fmt: skip
-    head = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in facts.items() if value]
+    head = [f"{key}: {_scalar(value)}" for key, value in facts.items() if value]
     text = op.text or old
     quotes = [*(_quoted("Instead of", old) if op.text and old else ()), *_quoted(f"{_verb(op)} in `{op.path}`", text)]
     lines = [
@@ -72,7 +73,13 @@ def _verb(op: Op) -> str:
 
 
 def _quoted(lead: str, text: str) -> list[str]:
-    return [f"{lead}:", "", *(f"> {line}" for line in text.split("\n")), ""]
+    return [f"{lead}:", "", *(f"> {line}" for line in LINE_END.split(text)), ""]
+
+
+def _scalar(value: str) -> str:
+    """A value as YAML reads it back whole: what YAML would take for a line's end, or refuse, is escaped."""
+    quoted = json.dumps(value, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in quoted)
 
 
 def _because(reason: str) -> str:
@@ -89,9 +96,10 @@ def read(path: str, data: bytes) -> Proposal:
     facts = {
         key: str(values.get(key) or "") for key in ("op", "channel", "file", "heading", "target", "kind", "created")
     }
-    parts = _sections(decode(data[front.front_matter(data)[1] :]))
+    body = LINE_END.sub("\n", decode(data[front.front_matter(data)[1] :]))
+    parts = _sections(body)
     quotes = _quotes(parts.get("What", ""))
-    answers = {found.lower() for found in TICKED.findall(decode(data))}
+    answers = {found.lower() for found in TICKED.findall(body)}
     return Proposal(
         id=str(values.get("id") or name), path=path, **facts, text=quotes[-1] if quotes else "",
         old=quotes[0] if len(quotes) > 1 else "", why=parts.get("Why", "").strip(),
@@ -145,11 +153,11 @@ def _quotes(text: str) -> list[str]:
     """Each run of quoted lines as one text."""
     found: list[list[str]] = []
     quoting = False
-    for line in text.splitlines():
+    for line in text.split("\n"):
         match = QUOTED.match(line)
         if match and not quoting:
             found.append([])
         if match:
             found[-1].append(match[1])
         quoting = match is not None
-    return ["\n".join(lines).strip() for lines in found]
+    return ["\n".join(lines).strip(" \t\n") for lines in found]
