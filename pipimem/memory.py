@@ -13,9 +13,7 @@ from pipimem.history import STONES, write_beside
 from pipimem.index import Hit, Scope
 from pipimem.opened import Opened, own_message
 from pipimem.text import one_line, printable
-from pipimem.workspace import (
-    find,
-)
+from pipimem.workspace import NO_DOCUMENT, find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -951,21 +949,27 @@ class Memory(Opened):
     def check(self, paths: Sequence[str] = ()) -> list[Finding]:
         """Everything that is wrong with the documents, or with those given (paths as the current folder has them).
 
-        Raises `Usage` for a path that is no document of this workspace.
+        A file that is no document of this workspace is passed over, with a note. Raises `Usage` where there is no file.
         """
         from pipimem import checks
 
         self.workspace.trust()
-        names = [self._own_path(path) for path in paths]
-        return checks.check(self.workspace, names)
-
-    def _own_path(self, path: str) -> str:
-        inside = [os.path.relpath(os.path.realpath(base), os.path.realpath(self.workspace.root)) for base in (
-            path, os.path.join(self.workspace.root, path))]  # fmt: skip
-        found = next((p for p in inside if self.workspace.is_document(p)), None)
-        if found is None:
-            raise Usage(f"'{printable(path)}' is no document of this workspace.", "See 'pipimem status'.")
+        meant = {path: self._own_paths(path) for path in paths}
+        found = checks.check(self.workspace, {name for names in meant.values() for name in names})
+        found = [f for f in found if not paths or f.message != NO_DOCUMENT]
+        known = {f.path for f in found}
+        over = [p for p, names in meant.items() if not any(n in known or self.workspace.is_document(n) for n in names)]
+        self.notes += [f"Passed over: {_skips([(p, 'no document of this workspace') for p in over])}."] if over else []
         return found
+
+    def _own_paths(self, path: str) -> list[str]:
+        """What a file may be called here: as seen from the current folder, and from the workspace. Links stay links."""
+        root = self.workspace.root
+        there = [p for p in (path, os.path.join(root, path)) if os.path.lexists(p) and not os.path.isdir(p)]
+        if not there:
+            raise Usage(f"There is no file '{printable(path)}'.", "Name documents, or nothing to check them all.")
+        inside = (os.path.join(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in there)
+        return [os.path.relpath(p, os.path.realpath(root)) for p in inside]
 
     def status(self) -> dict[str, Any]:
         """What is there: files and tokens by layer, entries by kind, the index, git, commits that wait, problems."""
