@@ -847,6 +847,12 @@ class Memory(Opened):
 
         return reviewing.reject(self, name)
 
+    def overtaken(self, proposal: Proposal) -> str:
+        """Why what a proposal acts on is gone or says something else now; "" where it can be accepted."""
+        from pipimem import reviewing
+
+        return reviewing.overtaken(self, proposal)
+
     def answered(self) -> list[tuple[Proposal, Applied | Error]]:
         """Does what is ticked in `review/*.md`, file by file; one that cannot be done says why and waits on."""
         from pipimem import reviewing

@@ -190,6 +190,67 @@ def test_a_proposal_whose_entry_moved_on_is_out_of_date(make: Callable[..., Memo
     assert len(memory.proposals()) == 1
 
 
+def test_a_rejected_forgetting_is_not_asked_again_and_forbids_no_remembering(
+    make: Callable[..., Memory], root: Path
+) -> None:
+    memory = make()
+    memory.add_channel("dm:ines", kind="direct")
+    memory.add("旧的门禁密码在抽屉里", "dm:ines")
+    wanted = talk("忘掉旧的门禁密码在抽屉里")
+    memory.apply(memory.propose("dm:ines", wanted))
+    memory.reject("1")
+    again = memory.propose("dm:ines", wanted)
+    assert ([o.reason for o in again.rejected], again.proposed) == (["a person rejected it before"], ())
+    (root / memory.search("门禁", "dm:ines")[0].path).write_text("# 记忆\n")
+    said = memory.propose("dm:ines", talk("记住：旧的门禁密码在抽屉里"))
+    assert [op.text for op in said.ops if op.op == "add"] == ["旧的门禁密码在抽屉里"]
+
+
+def test_a_rejection_holds_for_its_file_in_other_order_and_for_no_other_day(make: Callable[..., Memory]) -> None:
+    memory = waiting(make, "客户周五来工厂参观")
+    memory.add_channel("dm:ines", kind="direct")
+    memory.reject("1")
+    assert [op.op for op in memory.propose("dm:ines", talk("记住：客户周五来工厂参观")).ops if op.op == "add"] == [
+        "add"
+    ]
+    said = ("周五客户来工厂参观", "客户周六来工厂参观", "客户周五不来工厂参观")
+    plan = memory.propose("team:group:1", talk(*(f"记住：{text}" for text in said), name=""))
+    assert [o.op.text for o in plan.rejected] == ["周五客户来工厂参观"]
+    assert [o.op.text for o in plan.proposed] == list(said[1:])
+
+
+def test_what_is_out_of_date_is_shown_as_such(make: Callable[..., Memory], root: Path) -> None:
+    memory = make()
+    memory.add_channel("dm:ines", kind="direct")
+    entry = memory.add("旧的门禁密码在抽屉里", "dm:ines").plan.ops[0]
+    memory.apply(memory.propose("dm:ines", talk("忘掉旧的门禁密码在抽屉里")))
+    shown = run("-w", root, "review", "show", "1").out
+    assert "would forget: 旧的门禁密码在抽屉里" in shown
+    assert "out of date" not in shown + run("-w", root, "review").out
+    memory.supersede(entry.id, "新的门禁密码在柜子里")
+    assert "[out of date]" in run("-w", root, "review").out
+    assert "out of date: " in run("-w", root, "review", "show", "1").out
+    assert run("-w", root, "review", "--json").json["proposals"][0]["overtaken"]
+    refused = run("-w", root, "review", "accept", "1")
+    assert (refused.code, "is out of date" in refused.err) == (4, True)
+
+
+@pytest.mark.parametrize("file", ["../MEMORY.md", "pipimem.toml", "README.md"])
+@pytest.mark.parametrize("op", ["add", "forget", "file"])
+def test_a_proposal_for_no_document_is_listed_and_never_done(
+    make: Callable[..., Memory], root: Path, op: str, file: str
+) -> None:
+    memory = make()
+    (root / "review").mkdir()
+    made = review.proposal(Outcome(Op(op, file, "记", "事实"), "x"), "p1", "", date(2026, 3, 14))
+    (root / "review/p1.md").write_text(made.text)
+    before = snapshot(root)
+    assert "[out of date]" in run("-w", root, "review").out
+    with pytest.raises(Refused, match="no document"):
+        memory.accept("1")
+    assert snapshot(root) == before
+
+
 def test_forgetting_by_talk_is_done_when_a_person_accepts_it(make: Callable[..., Memory], root: Path) -> None:
     memory = make()
     memory.add_channel("dm:ines", kind="direct")

@@ -201,8 +201,7 @@ def memory_add(
 ) -> Written:
     """Remember one thing in this channel, on trial. Shared targets and what reads like an order wait for a person."""
     with call.writing():
-        channel = None if target else call.channel
-        applied = call.memory.add(text, channel, target=target or "", kind=kind, heading=heading, actor="tool")
+        applied = call.memory.add(text, call.channel, target=target or "", kind=kind, heading=heading, actor="tool")
     return giving.written(call, applied)
 
 
