@@ -68,7 +68,7 @@ def invalidate(memory: Opened, ref: str, channel: str | None = None) -> Applied:
     return _settled(memory, hit.channel, op, {}, "")
 
 
-def edit_skill(memory: Opened, name: str, text: str) -> Applied:
+def edit_skill(memory: Opened, name: str, text: str, channel: str | None = None) -> Applied:
     """Other steps for a skill, as a proposal: every channel follows a skill. Raises `NotFound`, and `Refused`."""
     found = editing.skill(memory, name)
     memory.refuse_secret(text)
@@ -79,7 +79,7 @@ def edit_skill(memory: Opened, name: str, text: str) -> Applied:
     rewritten(found.path, memory.workspace.read(found.path) or b"", text)  # raises where it would not be valid
     op = Op("file", found.path, text.strip(), reason="other steps")
     _refuse_asked(memory, op, op.text)
-    return _settled(memory, "", op, {}, "skills are followed in every channel", old=found.text)
+    return _settled(memory, "", op, {}, "skills are followed in every channel", found.text, channel)
 
 
 def _dated(memory: Opened, text: str, kind: str) -> str:
@@ -161,6 +161,6 @@ def _settled(
     if not reason:
         return memory.apply(memory.planned(where, [op], templates, "tool"))
     plan = memory.planned(where, [], {}, "tool")
-    outcome = Outcome(op, reason)
+    outcome = Outcome(replace(op, facts={**op.facts, "by": "tool"}), reason)
     made = review.proposal(outcome, f"{plan.run}-1", where, memory.now().date(), old, said_in or "")
     return memory.apply(replace(plan, ops=(made,), base={made.path: None}, proposed=(outcome,)))

@@ -659,11 +659,13 @@ class Memory(Opened):
 
         return editing.add_skill(self, name, description, text, when_to_use)
 
-    def edit_skill(self, name: str, text: str, *, actor: str = "person") -> Applied:
-        """Other steps for a skill; its front matter stays byte for byte. A tool only proposes them."""
+    def edit_skill(self, name: str, text: str, channel: str | None = None, *, actor: str = "person") -> Applied:
+        """Other steps for a skill; its front matter stays byte for byte. A tool (of a `channel`) only proposes them."""
         from pipimem import agents, editing
 
-        return editing.edit_skill(self, name, text) if actor == "person" else agents.edit_skill(self, name, text)
+        if actor == "person":
+            return editing.edit_skill(self, name, text)
+        return agents.edit_skill(self, name, text, channel)
 
     def remove_skill(self, name: str) -> Applied:
         """Takes a skill out; `undo` brings it back."""

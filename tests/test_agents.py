@@ -116,6 +116,15 @@ def test_a_proposal_for_the_shared_memory_says_where_it_comes_from(memory: Memor
     assert "shared, from ops" in run("-w", root, "review").out
 
 
+def test_rejected_steps_are_not_proposed_again_and_others_are(memory: Memory) -> None:
+    memory.edit_skill("release", "1. 打标签\n2. 推送\n3. 签名", "ops", actor="tool")
+    assert (proposal(memory).said_in, "none given" in proposal(memory).evidence) == ("ops", False)
+    memory.reject("1")
+    with pytest.raises(Refused, match="rejected it before"):
+        memory.edit_skill("release", "1. 打标签\n2. 推送\n3. 签名", "ops", actor="tool")
+    memory.edit_skill("release", "1. 打标签\n2. 推送\n3. 签名\n4. 公告", "ops", actor="tool")
+
+
 def test_a_rejected_removal_is_not_proposed_again(memory: Memory) -> None:
     memory.invalidate("m-0000000b", "ops", actor="tool")
     memory.reject("1")

@@ -256,7 +256,7 @@ def skill_edit(
 ) -> Written:
     """Propose other steps for a skill. Skills are followed in every channel, so a person decides."""
     with call.writing():
-        applied = call.memory.edit_skill(name, text, actor="tool")
+        applied = call.memory.edit_skill(name, text, call.channel, actor="tool")
     return giving.written(call, applied)
 
 
