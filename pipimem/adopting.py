@@ -165,7 +165,8 @@ class _Taking:
         sources = [] if self._key else [self._src(item)]
         if guards.forgotten(self._stones, self._key, item.text, sources):
             return "it was forgotten before"
-        if guards.forgotten(self._rejected, self._key, item.text, []):
+        path = self._file("USER.md" if item.layer == "user" else "MEMORY.md")
+        if guards.rejected(self._rejected, self._key, Op("add", path, item.text)):
             return "a person rejected it before"
         return "it waits for review already" if self._waiting.holds(item.text) else ""
 

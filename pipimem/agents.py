@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MACHINES = ("updater", "tool")
 SHARED = "the shared memory is written by people only"
 ODD_BREAK = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-"""What Python calls a line break and Markdown does not: it would tear the quote of a proposal."""
+"""What some programs show as a line break and Markdown does not: steps that read one way and are followed another."""
 
 
 def add(
@@ -39,7 +39,7 @@ def add(
     op = replace(op, text=_dated(memory, op.text, kind), facts={**op.facts, **_on_trial(memory)})
     _refuse(memory, op)
     reason = _unsafe(memory, op.text) or (SHARED if shared else "")
-    return _settled(memory, where, op, templates, reason)
+    return _settled(memory, where, op, templates, reason, said_in=channel)
 
 
 def supersede(memory: Opened, ref: str, text: str, channel: str | None = None) -> Applied:
@@ -51,7 +51,7 @@ def supersede(memory: Opened, ref: str, text: str, channel: str | None = None) -
     op = Op("supersede", hit.path, text, id=fresh, target=hit.ref, facts=facts, reason="a tool said so")
     _refuse(memory, op)
     reason = _unsafe(memory, text) or _persons(memory, hit)
-    return _settled(memory, hit.channel, op, {}, reason, old=hit.text)
+    return _settled(memory, hit.channel, op, {}, reason, hit.text, channel)
 
 
 def invalidate(memory: Opened, ref: str, channel: str | None = None) -> Applied:
@@ -61,14 +61,14 @@ def invalidate(memory: Opened, ref: str, channel: str | None = None) -> Applied:
         raise Refused(f"The entry '{hit.ref}' holds no longer already.", "Nothing was changed.")
     if reason := _persons(memory, hit):
         op = Op("invalidate", hit.path, target=hit.ref, reason="no longer true")
-        _refuse_waiting(memory, op, hit.text)
-        return _settled(memory, hit.channel, op, {}, reason, old=hit.text)
+        _refuse_asked(memory, op, hit.text)
+        return _settled(memory, hit.channel, op, {}, reason, hit.text, channel)
     facts["until"] = (memory.now().date() - timedelta(1)).isoformat()
     op = Op("supersede", hit.path, hit.text, id=hit.ref, target=hit.ref, facts=facts, reason="no longer true")
     return _settled(memory, hit.channel, op, {}, "")
 
 
-def edit_skill(memory: Opened, name: str, text: str) -> Applied:
+def edit_skill(memory: Opened, name: str, text: str, channel: str | None = None) -> Applied:
     """Other steps for a skill, as a proposal: every channel follows a skill. Raises `NotFound`, and `Refused`."""
     found = editing.skill(memory, name)
     memory.refuse_secret(text)
@@ -78,8 +78,8 @@ def edit_skill(memory: Opened, name: str, text: str) -> Applied:
         raise Refused(f"The skill '{found.name}' says so already.", "Nothing was changed.")
     rewritten(found.path, memory.workspace.read(found.path) or b"", text)  # raises where it would not be valid
     op = Op("file", found.path, text.strip(), reason="other steps")
-    _refuse_waiting(memory, op, op.text)
-    return _settled(memory, "", op, {}, "skills are followed in every channel", old=found.text)
+    _refuse_asked(memory, op, op.text)
+    return _settled(memory, "", op, {}, "skills are followed in every channel", found.text, channel)
 
 
 def _dated(memory: Opened, text: str, kind: str) -> str:
@@ -132,30 +132,35 @@ def _refuse(memory: Opened, op: Op) -> None:
     memory.refuse_secret(op.text)
     if "hidden" in _unsafe(memory, op.text):
         raise Refused("The text holds hidden characters.", "Nothing was changed.")
-    for path, why in ((TOMBSTONES, "It was forgotten before"), (REJECTED, "A person rejected it before")):
-        stones = memory.stones(path)
-        if stones and guards.forgotten(stones, memory.key(), op.text, []):
-            raise Refused(f"{why}: “{printable(op.text[:60])}”.", "Only a person can add it again.")
+    stones = memory.stones(TOMBSTONES)
+    if stones and guards.forgotten(stones, memory.key(), op.text, []):
+        raise Refused(f"It was forgotten before: “{printable(op.text[:60])}”.", "Only a person can add it again.")
     entries = markdown.parse(memory.workspace.read(op.path) or b"").entries
     if guards.duplicate(op.text, (e.text for e in entries)):
         raise Refused(f"'{op.path}' says so already.", "Nothing was changed.")
-    _refuse_waiting(memory, op, op.text)
+    _refuse_asked(memory, op, op.text)
 
 
-def _refuse_waiting(memory: Opened, op: Op, text: str) -> None:
-    """Raises `Refused` where a person is asked the same already."""
+def _refuse_asked(memory: Opened, op: Op, text: str) -> None:
+    """Raises `Refused` where a person is asked the same already, or said no to it."""
+    stones = memory.stones(REJECTED)
+    if stones and guards.rejected(stones, memory.key(), op, text):
+        raise Refused(f"A person rejected it before: “{printable(text[:60])}”.", "Only a person can do it now.")
     for known in memory.proposals():
         if known.file == op.path and known.target in ("", op.target) and guards.same(known.text, text):
             raise Refused(f"It waits for a person already, as proposal '{known.id}'.", "Nothing was changed.")
 
 
 def _settled(
-    memory: Opened, where: str, op: Op, templates: dict[str, bytes], reason: str, old: str = ""
+    memory: Opened, where: str, op: Op, templates: dict[str, bytes], reason: str, old: str = "",
+    said_in: str | None = None,
 ) -> Applied:  # fmt: skip
-    """Writes an operation, or with a `reason` the proposal of it; `old` is the text it acts on."""
+    """Writes an operation, or with a `reason` the proposal of it; `old` is the text it acts on, `said_in` the channel
+    the tool worked in.
+    """
     if not reason:
         return memory.apply(memory.planned(where, [op], templates, "tool"))
     plan = memory.planned(where, [], {}, "tool")
-    outcome = Outcome(op, reason)
-    made = review.proposal(outcome, f"{plan.run}-1", where, memory.now().date(), old)
+    outcome = Outcome(replace(op, facts={**op.facts, "by": "tool"}), reason)
+    made = review.proposal(outcome, f"{plan.run}-1", where, memory.now().date(), old, said_in or "")
     return memory.apply(replace(plan, ops=(made,), base={made.path: None}, proposed=(outcome,)))

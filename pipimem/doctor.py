@@ -231,7 +231,18 @@ def _reranker(memory: Memory) -> tuple[bool, str]:
 
 
 def _git(memory: Memory) -> tuple[bool, str]:
-    return True, history(memory)
+    """Has git write an object and read it back, where commits are made; a history nobody asked for is no fault."""
+    from pipimem.git import GitOff
+
+    try:
+        repository = memory.commits.repository()
+    except GitOff as off:
+        if os.path.lexists(os.path.join(memory.workspace.root, ".git")):
+            return False, f"'.git' is there and git cannot use it ({off.reason}); run 'git status' there"
+        return True, off.message
+    if not memory.workspace.config["git.commit"]:
+        return True, "commits are switched off"
+    return True, f"{repository.root}: {repository.trial()}, an object was written and read back"
 
 
 def _commits(memory: Memory) -> tuple[bool, str]:

@@ -269,6 +269,39 @@ class Repository:
         _run(self._top, *quiet, env={"GIT_OPTIONAL_LOCKS": "1"}, limit=limit, settings=settings)
         return True
 
+    def trial(self) -> str:
+        """Tries what a commit needs, and says how far HEAD goes: it and all it holds are there, no lock is held, and an
+        object is written, read back and taken away. Raises what stands in a commit's way.
+        """
+        self._check_idle()
+        branch = _text(self._git("symbolic-ref", "HEAD")).strip()
+        head = self._resolve("HEAD")
+        if head is None and os.path.lexists(self._inside(branch)):
+            raise Unreadable(f'HEAD of "{self.root}" names a commit that git cannot read.', 'Run "git fsck" there.')
+        for name in ("HEAD", branch):
+            _refuse_lock(self.root, self._inside(f"{name}.lock"))
+        with _IndexLock(self.root, self._git_dir, LOCK_WAIT):
+            self._git("ls-files", "--unmerged", "-z")
+        if head:
+            self._git("rev-list", "--quiet", head)
+            self._git("rev-list", "--quiet", "--objects", "--exclude-promisor-objects", "--max-count=1", head)
+        data = os.urandom(16).hex().encode("ascii")
+        blob = _line(self._git("hash-object", "-w", "--stdin", data=data))
+        path = self._inside(f"objects/{blob[:2]}/{blob[2:]}")
+        try:
+            same = self._git("cat-file", "blob", blob) == data
+        finally:
+            with suppress(OSError):  # the folder stays where another object is in it
+                os.unlink(path)
+                os.rmdir(os.path.dirname(path))
+        if not same:
+            raise Unreadable(f'An object in "{self.root}" did not read back as it was written.', "Check the disk.")
+        return f"HEAD is at {head[:10]}" if head else "no commit yet"
+
+    def _inside(self, name: str) -> str:
+        """Where git keeps a file of its own."""
+        return os.path.join(self._top, _text(self._git("rev-parse", "--git-path", name).removesuffix(b"\n")))
+
     def dirty(self, paths: Collection[str]) -> dict[str, bytes | None]:
         """The paths whose file differs from HEAD, seen through git's filters, with HEAD's bytes (None: new).
 
@@ -628,8 +661,7 @@ class _IndexLock:
                 self._held = True
             except FileExistsError:
                 if time.monotonic() >= deadline:
-                    hint = f'If no git is running there, remove "{self._path}".'
-                    raise Deferred(self._where, "another git holds index.lock", hint) from None
+                    _refuse_lock(self._where, self._path)
                 time.sleep(0.02)
         return self
 
@@ -652,6 +684,23 @@ class _IndexLock:
         """Replaces the index and gives the lock up, in one step."""
         os.replace(self._path, self.index)
         self._held = False
+
+
+def _refuse_lock(where: str, path: str) -> None:
+    """Raises `Deferred` where git's lock at `path` is held, with whose it is and since when."""
+    from pwd import getpwuid
+
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    try:
+        owner = getpwuid(found.st_uid).pw_name
+    except KeyError:
+        owner = f"user {found.st_uid}"
+    since = time.strftime("%Y-%m-%d %H:%M", time.localtime(found.st_mtime))
+    hint = f'If no git is running there, remove "{path}" (of {owner}, since {since}).'
+    raise Deferred(where, f"another git holds {os.path.basename(path)}", hint)
 
 
 def _run(

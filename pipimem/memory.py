@@ -13,9 +13,7 @@ from pipimem.history import STONES, write_beside
 from pipimem.index import Hit, Scope
 from pipimem.opened import Opened, own_message
 from pipimem.text import one_line, printable
-from pipimem.workspace import (
-    find,
-)
+from pipimem.workspace import NO_DOCUMENT, find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -665,11 +663,13 @@ class Memory(Opened):
 
         return editing.add_skill(self, name, description, text, when_to_use)
 
-    def edit_skill(self, name: str, text: str, *, actor: str = "person") -> Applied:
-        """Other steps for a skill; its front matter stays byte for byte. A tool only proposes them."""
+    def edit_skill(self, name: str, text: str, channel: str | None = None, *, actor: str = "person") -> Applied:
+        """Other steps for a skill; its front matter stays byte for byte. A tool (of a `channel`) only proposes them."""
         from pipimem import agents, editing
 
-        return editing.edit_skill(self, name, text) if actor == "person" else agents.edit_skill(self, name, text)
+        if actor == "person":
+            return editing.edit_skill(self, name, text)
+        return agents.edit_skill(self, name, text, channel)
 
     def remove_skill(self, name: str) -> Applied:
         """Takes a skill out; `undo` brings it back."""
@@ -862,6 +862,12 @@ class Memory(Opened):
 
         return reviewing.reject(self, name)
 
+    def overtaken(self, proposal: Proposal) -> str:
+        """Why what a proposal acts on is gone or says something else now; "" where it can be accepted."""
+        from pipimem import reviewing
+
+        return reviewing.overtaken(self, proposal)
+
     def answered(self) -> list[tuple[Proposal, Applied | Error]]:
         """Does what is ticked in `review/*.md`, file by file; one that cannot be done says why and waits on."""
         from pipimem import reviewing
@@ -964,21 +970,27 @@ class Memory(Opened):
     def check(self, paths: Sequence[str] = ()) -> list[Finding]:
         """Everything that is wrong with the documents, or with those given (paths as the current folder has them).
 
-        Raises `Usage` for a path that is no document of this workspace.
+        A file that is no document of this workspace is passed over, with a note. Raises `Usage` where there is no file.
         """
         from pipimem import checks
 
         self.workspace.trust()
-        names = [self._own_path(path) for path in paths]
-        return checks.check(self.workspace, names)
-
-    def _own_path(self, path: str) -> str:
-        inside = [os.path.relpath(os.path.realpath(base), os.path.realpath(self.workspace.root)) for base in (
-            path, os.path.join(self.workspace.root, path))]  # fmt: skip
-        found = next((p for p in inside if self.workspace.is_document(p)), None)
-        if found is None:
-            raise Usage(f"'{printable(path)}' is no document of this workspace.", "See 'pipimem status'.")
+        meant = {path: self._own_paths(path) for path in paths}
+        found = checks.check(self.workspace, {name for names in meant.values() for name in names})
+        found = [f for f in found if not paths or f.message != NO_DOCUMENT]
+        known = {f.path for f in found}
+        over = [p for p, names in meant.items() if not any(n in known or self.workspace.is_document(n) for n in names)]
+        self.notes += [f"Passed over: {_skips([(p, 'no document of this workspace') for p in over])}."] if over else []
         return found
+
+    def _own_paths(self, path: str) -> list[str]:
+        """What a file may be called here: as seen from the current folder, and from the workspace. Links stay links."""
+        root = self.workspace.root
+        there = [p for p in (path, os.path.join(root, path)) if os.path.lexists(p) and not os.path.isdir(p)]
+        if not there:
+            raise Usage(f"There is no file '{printable(path)}'.", "Name documents, or nothing to check them all.")
+        inside = (os.path.join(os.path.realpath(os.path.dirname(p)), os.path.basename(p)) for p in there)
+        return [os.path.relpath(p, os.path.realpath(root)) for p in inside]
 
     def status(self) -> dict[str, Any]:
         """What is there: files and tokens by layer, entries by kind, the index, git, commits that wait, problems."""

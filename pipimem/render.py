@@ -238,9 +238,9 @@ def proposals_text(proposals: Sequence[Proposal]) -> str:
         (
             n,
             p.id,
-            p.channel or "shared",
+            _place(p),
             p.op or "?",
-            f"[{p.answer}]" if p.answer else "",
+            f"[{p.answer}]" if p.answer else "[out of date]" if p.overtaken else "",
             p.problem or clip(p.text, 60),
         )
         for n, p in enumerate(proposals, 1)
@@ -250,12 +250,18 @@ def proposals_text(proposals: Sequence[Proposal]) -> str:
 
 def proposal_text(proposal: Proposal) -> str:
     """One proposal in full."""
-    parts = [f"{proposal.id}  {proposal.op} in {proposal.channel or 'shared'}  ({proposal.path})"]
+    would = {"forget": "forget", "invalidate": "take out"}.get(proposal.op, "write")
+    parts = [f"{proposal.id}  {proposal.op} in {_place(proposal)}  ({proposal.path})"]
     parts += [f"problem: {proposal.problem}"] if proposal.problem else []
+    parts += [f"out of date: {proposal.overtaken}"] if proposal.overtaken else []
     parts += [f"instead of: {proposal.old}"] if proposal.old else []
-    parts += [f"would write: {proposal.text}", f"why: {proposal.why}", f"evidence: {proposal.evidence}"]
+    parts += [f"would {would}: {proposal.text}", f"why: {proposal.why}", f"evidence: {proposal.evidence}"]
     parts += [f"ticked: {proposal.answer}"] if proposal.answer else []
     return "\n".join(parts) + "\n"
+
+
+def _place(proposal: Proposal) -> str:
+    return (proposal.channel or "shared") + (f", from {proposal.said_in}" if proposal.said_in else "")
 
 
 def setting_json(setting: Setting) -> dict[str, Any]:

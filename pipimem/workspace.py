@@ -120,6 +120,16 @@ def find(start: str | None = None) -> str:
     return _given(given) if given else _nearest()
 
 
+def above(folder: str) -> str:
+    """The folder, or the nearest one above it, that has a `pipimem.toml`; "" where none has."""
+    while not os.path.exists(os.path.join(folder, "pipimem.toml")):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return ""
+        folder = parent
+    return folder
+
+
 def _given(folder: str) -> str:
     if not os.path.isdir(folder):
         raise Unreadable(
@@ -138,16 +148,11 @@ def _given(folder: str) -> str:
 
 def _nearest() -> str:
     try:
-        here = folder = os.getcwd()
+        here = os.getcwd()
     except OSError:
         raise Unreadable("The current folder is gone.", "Change to another, or give one with -w DIR.") from None
-    while not os.path.exists(os.path.join(folder, "pipimem.toml")):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            break
-        folder = parent
-    else:
-        return folder
+    if root := above(here):
+        return root
     if looks_like(here):
         return here
     raise Unreadable(

@@ -11,7 +11,7 @@ import pytest
 
 from pipimem.errors import NotFound, Refused, Usage
 from pipimem.memory import Memory
-from tests.conftest import snapshot
+from tests.conftest import run, snapshot
 
 Make = Callable[..., Memory]
 OPS, LAB = "channels/ops/MEMORY.md", "channels/lab/MEMORY.md"
@@ -106,6 +106,30 @@ def test_what_was_forgotten_or_rejected_is_not_written_again(memory: Memory) -> 
     memory.reject(proposal(memory).id)
     with pytest.raises(Refused, match="rejected it before"):
         memory.add("Invoices are blue since May", target="memory", actor="tool")
+
+
+def test_a_proposal_for_the_shared_memory_says_where_it_comes_from(memory: Memory, root: Path) -> None:
+    memory.add("发票每月五号寄出", "ops", target="memory", actor="tool")
+    found = proposal(memory)
+    assert (found.channel, found.said_in) == ("", "ops")
+    assert "none given" not in found.evidence
+    assert "shared, from ops" in run("-w", root, "review").out
+
+
+def test_rejected_steps_are_not_proposed_again_and_others_are(memory: Memory) -> None:
+    memory.edit_skill("release", "1. 打标签\n2. 推送\n3. 签名", "ops", actor="tool")
+    assert (proposal(memory).said_in, "none given" in proposal(memory).evidence) == ("ops", False)
+    memory.reject("1")
+    with pytest.raises(Refused, match="rejected it before"):
+        memory.edit_skill("release", "1. 打标签\n2. 推送\n3. 签名", "ops", actor="tool")
+    memory.edit_skill("release", "1. 打标签\n2. 推送\n3. 签名\n4. 公告", "ops", actor="tool")
+
+
+def test_a_rejected_removal_is_not_proposed_again(memory: Memory) -> None:
+    memory.invalidate("m-0000000b", "ops", actor="tool")
+    memory.reject("1")
+    with pytest.raises(Refused, match="rejected it before"):
+        memory.invalidate("m-0000000b", "ops", actor="tool")
 
 
 def test_the_same_proposal_is_not_made_twice(memory: Memory) -> None:

@@ -77,3 +77,31 @@ def test_only_the_paths_given_are_told_and_the_exit_code_is_for_ci(make: Callabl
     with pytest.raises(Usage):
         memory.check(["README.md"])
     assert snapshot(root) == before
+
+
+def test_files_that_are_no_documents_are_passed_over_and_the_others_checked(
+    make: Callable[..., Memory], root: Path
+) -> None:
+    """What a commit hook names: every Markdown file of the commit, seen from the top of the repository."""
+    make({OPS: "# 记忆\n\n- 甲 <!-- m-00000001 kind=rumour -->\n", "README.md": "# 说明\n"})
+    done = run("check", "README.md", OPS, cwd=root)
+    assert (done.code, done.out.split(" ")[0]) == (1, f"{OPS}:3:")
+    assert "Passed over: 'README.md' (no document of this workspace)" in done.err
+    assert run("check", "README.md", cwd=root).code == 0
+    mistyped = run("check", "channels/opps/MEMORY.md", cwd=root)
+    assert (mistyped.code, "There is no file 'channels/opps/MEMORY.md'" in mistyped.err) == (2, True)
+
+
+def test_the_workspace_is_found_from_the_files(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("# 说明\n")
+    fault = "# 记忆\n\n- 甲 <!-- m-00000001 kind=rumour -->\n"
+    for name in ("bot", ".other"):
+        assert run("init", tmp_path / name).code == 0
+        (tmp_path / name / "MEMORY.md").write_text(fault)
+    done = run("check", "README.md", "bot/MEMORY.md", ".other/MEMORY.md", cwd=tmp_path)
+    assert [line.split(" ")[0] for line in done.out.splitlines()[:2]] == ["bot/MEMORY.md:3:", ".other/MEMORY.md:3:"]
+    assert done.code == 1
+    assert "Passed over: 1 file in no workspace." in done.err
+    assert run("check", "README.md", cwd=tmp_path).code == 0
+    assert run("check", "READYOU.md", cwd=tmp_path).code == 2
+    assert run("check", cwd=tmp_path).code == 3

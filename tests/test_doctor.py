@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import getpass
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from pipimem.doctor import examine
 from pipimem.memory import Memory
@@ -63,6 +67,47 @@ def test_commits_that_wait_are_told_and_made(make: Callable[..., Memory], root: 
     lock.unlink()
     assert told(memory, fix=True)["mend: commits"] == (True, "made")
     assert memory.log(limit=1)[0].subject == "ops: remember “The pool is heron”"
+
+
+def _emptied(git: Path) -> None:
+    shutil.rmtree(git / "objects")
+    (git / "objects").mkdir()
+
+
+def _without_a_blob(git: Path) -> None:
+    blob = subprocess.check_output(["git", "-C", git.parent, "rev-parse", f"HEAD:{OPS}"], text=True).strip()
+    (git / "objects" / blob[:2] / blob[2:]).unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (_emptied, "names a commit that git cannot read"),
+        (_without_a_blob, "missing blob"),
+        (lambda git: (git / "HEAD").write_text("垃圾"), "git cannot use it"),
+        (lambda git: (git / "refs/heads/main").write_text("垃圾"), "No such ref"),
+        (lambda git: (git / "index").write_text("垃圾" * 40), "bad signature"),
+        (lambda git: (git / "index.lock").touch(), "another git holds index.lock"),
+        (lambda git: (git / "refs/heads/main.lock").touch(), "another git holds main.lock"),
+        (lambda git: (git / "MERGE_HEAD").touch(), "a merge is in progress"),
+    ],
+)  # fmt: skip
+def test_a_git_that_cannot_take_a_commit_is_told(
+    make: Callable[..., Memory], root: Path, harm: Callable[[Path], object], says: str
+) -> None:
+    memory = make(git=True)
+    assert "no commit yet" in told(memory)["git"][1]
+    memory.add_channel("ops")
+    memory.add("部署窗口是周四", "ops")
+    before = snapshot(root / ".git")
+    ok, detail = told(memory)["git"]
+    assert (ok, "HEAD is at" in detail) == (True, True)
+    assert snapshot(root / ".git") == before
+    harm(root / ".git")
+    ok, detail = told(memory)["git"]
+    assert not ok
+    assert says in detail
+    assert not says.endswith(".lock") or f'{says.split()[-1]}" (of {getpass.getuser()}, since ' in detail
 
 
 def test_faulty_files_are_told_and_never_touched(make: Callable[..., Memory], root: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipimem import markdown
 from pipimem.errors import NotFound, Refused
 from pipimem.memory import Memory
 from pipimem.text import scrub
@@ -25,16 +27,51 @@ def held(text: str) -> Op:
     return review.proposal(outcome, "r-20260314-abc123-1", '飞书:群:"研发"', date(2026, 3, 14))
 
 
-@given(st.text(min_size=1, max_size=80).map(scrub).filter(lambda t: t.strip() == t and t.splitlines() == t.split("\n")))
-def test_what_is_written_is_read_back(text: str) -> None:
+ODD = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\u3000"
+"""What Python takes for the end of a line, or for white space, and Markdown for text."""
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+@given(st.text(st.one_of(st.characters(), st.sampled_from("\r\n #>-[x]记" + ODD)), min_size=1, max_size=80).map(scrub))
+def test_what_is_written_is_read_back(ending: str, text: str) -> None:
+    text = text.strip(" \t\r\n") or "记"
     op = held(text)
-    found = review.read(op.path, op.text.encode())
+    found = review.read(op.path, op.text.replace("\n", ending).encode())
     assert found.problem == ""
-    assert (found.text, found.old, found.answer) == (text, "", "")
+    assert (found.text, found.old, found.answer) == (re.sub(r"\r\n?", "\n", text), "", "")
     assert (found.id, found.op, found.channel) == ("r-20260314-abc123-1", "add", '飞书:群:"研发"')
     assert (found.file, found.kind, found.created) == ("channels/ops/MEMORY.md", "fact", "2026-03-14")
     assert found.why == "Held back because nobody knows who said it."
     assert found.evidence == "- jsonl:chat#L3"
+
+
+@given(st.text(min_size=1, max_size=20).map(scrub))
+def test_the_facts_of_a_proposal_are_read_back_whatever_they_hold(name: str) -> None:
+    op = Op("add", "MEMORY.md", "记", name)
+    made = review.proposal(Outcome(op, "only a page said it"), "p1", name, date(2026, 3, 14))
+    found = review.read(made.path, made.text.encode())
+    assert (found.problem, found.channel, found.heading) == ("", name, name)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_accepted_text_is_written_whole(make: Callable[..., Memory], root: Path, odd: str) -> None:
+    memory = make({"MEMORY.md": "# 记忆\n"})
+    (root / "review").mkdir()
+    text = f"构建缓存在{odd}kestrel 九号"
+    made = review.proposal(Outcome(Op("add", "MEMORY.md", text, "事实"), "a tool said so"), "p1", "", date(2026, 3, 14))
+    (root / "review/p1.md").write_bytes(made.text.replace("\n", "\r\n").encode())
+    memory.accept("p1")
+    assert f"- {text.translate(markdown.CONTROL)} <!--" in (root / "MEMORY.md").read_bytes().decode()
+
+
+def test_what_cannot_be_written_waits_on(make: Callable[..., Memory], root: Path) -> None:
+    memory = waiting(make, "the okapi feeds at noon.")
+    path = root / memory.proposals()[0].path
+    path.write_text(path.read_text().replace("> The okapi feeds at noon", "> " + "霍加狓" * 2000))
+    before = snapshot(root)
+    with pytest.raises(Refused, match="4,000 at most"):
+        memory.accept("1")
+    assert snapshot(root) == before
 
 
 @pytest.mark.parametrize(
@@ -151,6 +188,67 @@ def test_a_proposal_whose_entry_moved_on_is_out_of_date(make: Callable[..., Memo
     with pytest.raises(Refused, match="is gone"):
         memory.accept("p2")
     assert len(memory.proposals()) == 1
+
+
+def test_a_rejected_forgetting_is_not_asked_again_and_forbids_no_remembering(
+    make: Callable[..., Memory], root: Path
+) -> None:
+    memory = make()
+    memory.add_channel("dm:ines", kind="direct")
+    memory.add("旧的门禁密码在抽屉里", "dm:ines")
+    wanted = talk("忘掉旧的门禁密码在抽屉里")
+    memory.apply(memory.propose("dm:ines", wanted))
+    memory.reject("1")
+    again = memory.propose("dm:ines", wanted)
+    assert ([o.reason for o in again.rejected], again.proposed) == (["a person rejected it before"], ())
+    (root / memory.search("门禁", "dm:ines")[0].path).write_text("# 记忆\n")
+    said = memory.propose("dm:ines", talk("记住：旧的门禁密码在抽屉里"))
+    assert [op.text for op in said.ops if op.op == "add"] == ["旧的门禁密码在抽屉里"]
+
+
+def test_a_rejection_holds_for_its_file_in_other_order_and_for_no_other_day(make: Callable[..., Memory]) -> None:
+    memory = waiting(make, "客户周五来工厂参观")
+    memory.add_channel("dm:ines", kind="direct")
+    memory.reject("1")
+    assert [op.op for op in memory.propose("dm:ines", talk("记住：客户周五来工厂参观")).ops if op.op == "add"] == [
+        "add"
+    ]
+    said = ("周五客户来工厂参观", "客户周六来工厂参观", "客户周五不来工厂参观")
+    plan = memory.propose("team:group:1", talk(*(f"记住：{text}" for text in said), name=""))
+    assert [o.op.text for o in plan.rejected] == ["周五客户来工厂参观"]
+    assert [o.op.text for o in plan.proposed] == list(said[1:])
+
+
+def test_what_is_out_of_date_is_shown_as_such(make: Callable[..., Memory], root: Path) -> None:
+    memory = make()
+    memory.add_channel("dm:ines", kind="direct")
+    entry = memory.add("旧的门禁密码在抽屉里", "dm:ines").plan.ops[0]
+    memory.apply(memory.propose("dm:ines", talk("忘掉旧的门禁密码在抽屉里")))
+    shown = run("-w", root, "review", "show", "1").out
+    assert "would forget: 旧的门禁密码在抽屉里" in shown
+    assert "out of date" not in shown + run("-w", root, "review").out
+    memory.supersede(entry.id, "新的门禁密码在柜子里")
+    assert "[out of date]" in run("-w", root, "review").out
+    assert "out of date: " in run("-w", root, "review", "show", "1").out
+    assert run("-w", root, "review", "--json").json["proposals"][0]["overtaken"]
+    refused = run("-w", root, "review", "accept", "1")
+    assert (refused.code, "is out of date" in refused.err) == (4, True)
+
+
+@pytest.mark.parametrize("file", ["../MEMORY.md", "pipimem.toml", "README.md"])
+@pytest.mark.parametrize("op", ["add", "forget", "file"])
+def test_a_proposal_for_no_document_is_listed_and_never_done(
+    make: Callable[..., Memory], root: Path, op: str, file: str
+) -> None:
+    memory = make()
+    (root / "review").mkdir()
+    made = review.proposal(Outcome(Op(op, file, "记", "事实"), "x"), "p1", "", date(2026, 3, 14))
+    (root / "review/p1.md").write_text(made.text)
+    before = snapshot(root)
+    assert "[out of date]" in run("-w", root, "review").out
+    with pytest.raises(Refused, match="no document"):
+        memory.accept("1")
+    assert snapshot(root) == before
 
 
 def test_forgetting_by_talk_is_done_when_a_person_accepts_it(make: Callable[..., Memory], root: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 
 from pipimem.cli.common import kept_up, opened, print_json, say_notes
-from pipimem.errors import NotFound, Usage
+from pipimem.errors import Error, NotFound, Usage
 from pipimem.text import plural, printable
 
 TYPE_CHECKING = False
@@ -170,15 +170,45 @@ def _check_arguments(parser: Parser) -> None:
 
 
 def _check(options: Namespace) -> int:
+    from dataclasses import replace
+
     from pipimem import render
 
-    with opened(options) as memory:
-        found = memory.check(options.paths)
+    found = []
+    for root, paths in _by_workspace(options).items():
+        with opened(options, root or None) as memory:
+            below = os.path.relpath(root) + "/" if root else ""
+            below = "" if below.startswith(("./", "../")) else below
+            found += [replace(f, path=below + f.path) for f in memory.check(paths)]
+            say_notes(memory)
     if options.json:
         print_json(render.findings_json(found))
     else:
         print(render.scrubbed(render.findings_text(found)), end="")
     return NotFound.code if any(options.strict or f.level == "error" for f in found) else 0
+
+
+def _by_workspace(options: Namespace) -> dict[str, list[str]]:
+    """The files to check by the workspace they lie in, as a commit may name them all; "" is the one found from here.
+
+    What lies in none is passed over, and said.
+    """
+    from pipimem.workspace import above, find
+
+    if options.workspace or "PIPIMEM_WORKSPACE" in os.environ or not options.paths:
+        return {"": options.paths}
+    found: dict[str, list[str]] = {}
+    for path in options.paths:
+        found.setdefault(above(os.path.realpath(os.path.dirname(path))), []).append(path)
+    try:
+        find()
+    except Error as error:
+        over = found.pop("", [])
+        if missing := next((p for p in over if not os.path.isfile(p)), ""):
+            raise Usage(f"There is no file '{printable(missing)}'.", str(error)) from None
+        if over:
+            print(f"pipimem: Passed over: {plural(len(over), 'file')} in no workspace.", file=sys.stderr)
+    return found
 
 
 def _eval_arguments(parser: Parser) -> None:

@@ -22,6 +22,8 @@ def _review_arguments(parser: Parser) -> None:
 
 
 def _review(options: Namespace) -> int:
+    from dataclasses import replace
+
     from pipimem import render
 
     action, *names = options.what or ["list"]
@@ -34,6 +36,7 @@ def _review(options: Namespace) -> int:
             applied = memory.accept(names[0]) if action == "accept" else memory.reject(names[0])
             return report(options, memory, applied.plan, applied.changes, applied)
         found = memory.proposals() if action == "list" else [memory.proposal(names[0])]
+        found = [replace(p, overtaken=memory.overtaken(p)) for p in found]
     if options.json:
         print_json({"proposals": [render.proposal_json(p) for p in found]})
     elif action == "show":

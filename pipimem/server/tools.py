@@ -206,8 +206,7 @@ def memory_add(
 ) -> Written:
     """Remember one thing in this channel, on trial. Shared targets and what reads like an order wait for a person."""
     with call.writing():
-        channel = None if target else call.channel
-        applied = call.memory.add(text, channel, target=target or "", kind=kind, heading=heading, actor="tool")
+        applied = call.memory.add(text, call.channel, target=target or "", kind=kind, heading=heading, actor="tool")
     return giving.written(call, applied)
 
 
@@ -262,7 +261,7 @@ def skill_edit(
 ) -> Written:
     """Propose other steps for a skill. Skills are followed in every channel, so a person decides."""
     with call.writing():
-        applied = call.memory.edit_skill(name, text, actor="tool")
+        applied = call.memory.edit_skill(name, text, call.channel, actor="tool")
     return giving.written(call, applied)
 
 

@@ -150,7 +150,8 @@ def _judged(wanted: Sequence[Wanted], memory: markdown.Parsed, setting: Setting)
     trials = 0
     for want, verdict in zip(wanted, verdicts, strict=True):
         op, reason = verdict.op, verdict.reason
-        if verdict.outcome == "write" and guards.forgotten(setting.rejections, setting.key, op.text, []):
+        said = ids[op.target].text if op.target in ids else ""
+        if verdict.outcome != "refuse" and guards.rejected(setting.rejections, setting.key, op, said):
             rejected.append(Outcome(op, "a person rejected it before"))
         elif verdict.outcome == "write":
             trial = gate(want.op.op, want.necessity, want.confidence, trials)

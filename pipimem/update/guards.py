@@ -206,6 +206,54 @@ def within(source: str, whole: str) -> bool:
     )
 
 
+REMOVALS = ("forget", "invalidate")
+REORDERED_SHARE = 0.7  # of the words, where the letters are the same
+
+
+def rejection(key: bytes, identity: str, op: Op, text: str) -> str:
+    """The line that remembers, without its text, what a person rejected: as a tombstone, with the file it was for and
+    whether it took something out, and with what tells another fact in nearly the same words.
+    """
+    row = json.loads(tombstone(key, identity, text, []))
+    row |= {"file": op.path, "op": op.op, "values": _values(key, text), "letters": _letters(key, text)}
+    return json.dumps(row, ensure_ascii=False, sort_keys=True)
+
+
+def rejected(lines: Iterable[str], key: bytes, op: Op, said: str = "") -> bool:
+    """Whether a person rejected the same before: to write this text (`said` where the operation has none) into that
+    file, or to take it out of there.
+
+    The same are equal words; also four fifths of them, or in another order, with the same numbers, days and denials.
+    Of a whole file only equal words count. Lines without a file (older ones) count for every file.
+    """
+    text = op.text or said
+    if not key:
+        return False
+    digest, mine = keyed_digest(key, encode(plain(text))), signature(key, text)
+    values, letters = _values(key, text), _letters(key, text)
+    for row in _rows(lines):
+        if row.get("file", op.path) != op.path or (row.get("op") in REMOVALS) != (op.op in REMOVALS):
+            continue
+        if row.get("digest") == digest:
+            return True
+        signs = row.get("signature")
+        theirs = set(map(str, signs)) if isinstance(signs, list) else set()
+        if op.op == "file" or row.get("values", values) != values:
+            continue
+        if _alike(mine, theirs, REORDERED_SHARE if row.get("letters") == letters else FORGOTTEN_SHARE):
+            return True
+    return False
+
+
+def _values(key: bytes, text: str) -> str:
+    said = fold(text)
+    return keyed_digest(key, encode(repr((NUMBER.findall(said), VALUES.findall(said), bool(NOT.search(text))))))
+
+
+def _letters(key: bytes, text: str) -> str:
+    return keyed_digest(key, encode("".join(sorted(plain(text)))))
+
+
 def _rows(lines: Iterable[str]) -> Iterable[dict[str, object]]:
     for line in lines:
         try:
@@ -216,9 +264,9 @@ def _rows(lines: Iterable[str]) -> Iterable[dict[str, object]]:
             yield row
 
 
-def _alike(mine: set[str], theirs: set[str]) -> bool:
+def _alike(mine: set[str], theirs: set[str], share: float = FORGOTTEN_SHARE) -> bool:
     least = min(len(mine), len(theirs))
-    return least >= SIGNATURE_LEAST and len(mine & theirs) >= FORGOTTEN_SHARE * least
+    return least >= SIGNATURE_LEAST and len(mine & theirs) >= share * least
 
 
 # Who said it, and what it does to the memory

@@ -19,14 +19,17 @@ from pipimem.update.plan import Op, Outcome
 SECTION = re.compile(r"(?m)^## (.+?)[ \t]*$")
 QUOTED = re.compile(r"(?m)^>[ \t]?(.*)$")
 TICKED = re.compile(r"(?mi)^[-*+] \[x\] (accept|reject)\b")
+SAID_BY_TOOL = "an agent wrote it through a tool; it names no message"
+LINE_END = re.compile(r"\r\n?|\n")  # Markdown's; what Python takes for one besides is text
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """One proposal as its file says it. `answer` is accept, reject, "" (none yet) or "both" (ticked twice).
 
-    `text` is what would be written, `old` what it would replace ("" where nothing), `problem` why the file cannot be
-    read as a proposal ("" where it can).
+    `text` is what would be written or taken out, `old` what it would replace ("" where nothing), `said_in` the channel
+    a tool worked in where it is for another place, `problem` why the file cannot be read as a proposal ("" where it
+    can), `overtaken` why what it acts on is no longer what was meant ("" where it is, or nobody looked).
     """
 
     id: str
@@ -44,25 +47,28 @@ class Proposal:
     evidence: str = ""
     answer: str = ""
     problem: str = ""
+    said_in: str = ""
+    overtaken: str = ""
 
 
-def proposal(outcome: Outcome, name: str, channel: str, created: date, old: str = "") -> Op:
+def proposal(outcome: Outcome, name: str, channel: str, created: date, old: str = "", said_in: str = "") -> Op:
     """The operation that writes a held-back operation as a proposal file called `name`.
 
-    `old` is the text it would replace or take out, as the plan saw it.
+    `old` is the text it would replace or take out, as the plan saw it; `said_in` the channel it comes from.
     """
     op = outcome.op
     facts = {
         "id": name, "op": op.op, "channel": channel, "file": op.path, "heading": op.heading, "target": op.target,
-        "kind": op.kind, "created": created.isoformat(),
+        "kind": op.kind, "created": created.isoformat(), "said_in": said_in if said_in != channel else "",
     }  # fmt: skip
-    head = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in facts.items() if value]
+    head = [f"{key}: {_scalar(value)}" for key, value in facts.items() if value]
     text = op.text or old
+    evidence = op.facts.get("src") or (SAID_BY_TOOL if op.facts.get("by") == "tool" else "none given")
     quotes = [*(_quoted("Instead of", old) if op.text and old else ()), *_quoted(f"{_verb(op)} in `{op.path}`", text)]
     lines = [
         "---", *head, "---", "", f"# {clip(one_line(text), 72) or 'Proposal'}", "", "## What", "", *quotes,
         "## Why", "", f"Held back because {_because(outcome.reason)}.", "", "## Evidence", "",
-        f"- {op.facts.get('src') or 'none given'}", "", "## Your answer", "", "- [ ] accept", "- [ ] reject", "",
+        f"- {evidence}", "", "## Your answer", "", "- [ ] accept", "- [ ] reject", "",
     ]  # fmt: skip
     return Op("proposal", f"review/{name}.md", "\n".join(lines), id=name, reason=outcome.reason)
 
@@ -72,7 +78,13 @@ def _verb(op: Op) -> str:
 
 
 def _quoted(lead: str, text: str) -> list[str]:
-    return [f"{lead}:", "", *(f"> {line}" for line in text.split("\n")), ""]
+    return [f"{lead}:", "", *(f"> {line}" for line in LINE_END.split(text)), ""]
+
+
+def _scalar(value: str) -> str:
+    """A value as YAML reads it back whole: what YAML would take for a line's end, or refuse, is escaped."""
+    quoted = json.dumps(value, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in quoted)
 
 
 def _because(reason: str) -> str:
@@ -87,11 +99,13 @@ def read(path: str, data: bytes) -> Proposal:
     if why or not values.get("op"):
         return Proposal(name, path, problem=why or "it has no front matter with an op")
     facts = {
-        key: str(values.get(key) or "") for key in ("op", "channel", "file", "heading", "target", "kind", "created")
+        key: str(values.get(key) or "")
+        for key in ("op", "channel", "file", "heading", "target", "kind", "created", "said_in")
     }
-    parts = _sections(decode(data[front.front_matter(data)[1] :]))
+    body = LINE_END.sub("\n", decode(data[front.front_matter(data)[1] :]))
+    parts = _sections(body)
     quotes = _quotes(parts.get("What", ""))
-    answers = {found.lower() for found in TICKED.findall(decode(data))}
+    answers = {found.lower() for found in TICKED.findall(body)}
     return Proposal(
         id=str(values.get("id") or name), path=path, **facts, text=quotes[-1] if quotes else "",
         old=quotes[0] if len(quotes) > 1 else "", why=parts.get("Why", "").strip(),
@@ -125,6 +139,8 @@ def accepted(proposal: Proposal, fresh: str) -> Op:
 
 def overtaken(proposal: Proposal, now: str | None) -> str:
     """Why the entry it acts on, which says `now` (None: it is gone), is no longer the one meant; "" when it is."""
+    if proposal.op == "forget" and not proposal.target:
+        return f"no entry of '{proposal.file}' says so" if now is None else ""
     if proposal.op == "file":
         same = now is not None and proposal.old.split() == now.split()
         return "" if same else f"the text of '{proposal.file}' is another now"
@@ -145,11 +161,11 @@ def _quotes(text: str) -> list[str]:
     """Each run of quoted lines as one text."""
     found: list[list[str]] = []
     quoting = False
-    for line in text.splitlines():
+    for line in text.split("\n"):
         match = QUOTED.match(line)
         if match and not quoting:
             found.append([])
         if match:
             found[-1].append(match[1])
         quoting = match is not None
-    return ["\n".join(lines).strip() for lines in found]
+    return ["\n".join(lines).strip(" \t\n") for lines in found]

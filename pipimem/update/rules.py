@@ -35,7 +35,9 @@ def extract(window: Sequence[Message], setting: Setting) -> Extracted:
             proposed += [held] if held else []
     for found in findings.forget:
         op = _op("forget", found, setting)
-        if guards.duplicate(op.text, setting.waiting):
+        if guards.rejected(setting.rejections, setting.key, op):
+            rejected.append(Outcome(op, "a person rejected it before"))
+        elif guards.duplicate(op.text, setting.waiting):
             rejected.append(Outcome(op, "it waits for review already"))
         else:
             proposed.append(Outcome(op, found.hold))
@@ -47,7 +49,7 @@ def _refused(op: Op, found: offline.Found, setting: Setting) -> str:
         setting.tombstones, setting.key, op.text, [m.ref for m in (found.sentence.message, *found.cites)]
     ):
         return "it was forgotten before"
-    if guards.forgotten(setting.rejections, setting.key, op.text, []):
+    if guards.rejected(setting.rejections, setting.key, op):
         return "a person rejected it before"
     return "it waits for review already" if guards.duplicate(op.text, setting.waiting) else ""
 

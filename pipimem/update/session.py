@@ -191,7 +191,7 @@ class Session:
         """Why an item may not become an entry; then it stays."""
         if guards.forgotten(self._setting.tombstones, self._setting.key, op.text, [op.facts["src"]]):
             return "it was forgotten before"
-        if guards.forgotten(self._setting.rejections, self._setting.key, op.text, []):
+        if guards.rejected(self._setting.rejections, self._setting.key, op):
             return "a person rejected it before"
         if guards.duplicate(op.text, self._setting.waiting):
             return "it waits for review already"
