@@ -94,6 +94,46 @@ def test_a_forgotten_fact_is_nowhere_and_does_not_come_back(
         memory.forget(match=word, channel="ops")
 
 
+@pytest.mark.parametrize(("said", "word"), [("记住：老王对花生过敏", "花生"), ("Remember: no eggs", "eggs")])
+def test_a_short_fact_is_nowhere_either(make: Make, root: Path, said: str, word: str) -> None:
+    memory = make({"pipimem.toml": "[workspace.kinds]\nops = 'direct'\n"}, git=True)
+    memory.add_channel("ops")
+    memory.turn("ops", [{"role": "user", "content": said}])
+    memory.apply(memory.propose("ops", memory.recorded("ops").transcript))
+    entry = next(iter(h for h in memory.search(word, "ops") if h.layer == "memory"), None)
+    ref = entry.ref if entry else memory.add(said.partition(": ")[2], "ops").plan.ops[0].id
+    memory.turn("ops", [{"role": "user", "content": f"{said} (again)"}])
+    memory.recall(f"who was it again: {said}?", "ops", session="s1")
+    done = memory.forget(ref)
+    assert left(root, word) == []
+    assert not done.still
+    assert done.proof
+    assert not memory.search(word, "ops")
+
+
+def test_one_word_goes_where_the_message_made_it_and_is_named_elsewhere(make: Make, root: Path) -> None:
+    block = "## 2026-03-0{n} Talk\n\n- fact: Bob is the new one\n- decision: other\n- Evidence: turn:ops.{n}-{n}, 1 message\n"
+    memory = make(
+        {
+            f"{OPS}/MEMORY.md": "- Bob <!-- m-0000000a src=turn:ops#1 by=updater -->\n- Bobby is somebody else\n",
+            f"{OPS}/HISTORY.md": "# H\n\n" + block.format(n=1) + "\n" + block.format(n=2),
+            "memory/people.md": "# People\n\nAsk Bob.\n",
+        }
+    )
+    memory.turn("ops", [{"role": "user", "content": "Bob it is"}])
+    memory.turn("ops", [{"role": "user", "content": "what did Bob say"}])
+    done = memory.forget("m-0000000a")
+    assert (root / OPS / "MEMORY.md").read_text(encoding="utf-8") == "- Bobby is somebody else\n"
+    history = (root / OPS / "HISTORY.md").read_text(encoding="utf-8")
+    assert history == "# H\n\n" + block.format(n=1).replace("- fact: Bob is the new one\n", "") + "\n" + block.format(
+        n=2
+    )
+    assert done.proof == ""
+    assert set(done.still) == {
+        f"{OPS}/HISTORY.md:10", "memory/people.md:3", "recorded messages of ops: 1", ".pipimem/state/turns/ops.jsonl",
+    }  # fmt: skip
+
+
 def test_by_source_everything_that_rests_on_a_conversation_goes(make: Make, root: Path, tmp_path: Path) -> None:
     memory = make({"pipimem.toml": "[workspace.kinds]\nops = 'direct'\n"}, git=True)
     memory.add_channel("ops")

@@ -180,7 +180,8 @@ def _forget(options: Namespace) -> int:
     else:
         print(render.scrubbed(render.forgotten_text(done, dry_run=options.dry_run)), end="")
     for place in done.still:
-        print(f"pipimem: the same words still stand in {render.scrubbed(place)}.", file=sys.stderr)
+        may = "may" if place.endswith(")") else "still"  # a file that could not be looked through
+        print(f"pipimem: the same words {may} stand in {render.scrubbed(place)}.", file=sys.stderr)
     if done.in_git:
         print("pipimem: git still has the old text; see 'Forgetting' in docs/operations.md.", file=sys.stderr)
     return 0
