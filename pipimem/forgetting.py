@@ -157,9 +157,11 @@ def forget(
     meant = _meant(memory, named, source, match)
     if match and channel is not None:
         meant = replace(meant, channel=memory.workspace.channel(channel).id)
-    if match and not everything:
+    if match and named and not everything:
         _refuse_several(named, match)
-    if source and not named and not any(count for _, count in _swept(memory, meant, dry_run=True)):
+    if not named and not any(count for _, count in _swept(memory, meant, dry_run=True)):
+        if match:
+            raise NotFound(f"Nothing holds '{printable(match)}'.", "Find it with 'pipimem search'.")
         raise NotFound(f"Nothing rests on '{printable(source)}'.", "An entry's comment says its source: src=….")
     gone, left = _parted(documents, named, meant)
     if answering:
@@ -179,7 +181,7 @@ def forget(
 def _done(memory: Opened, plan: Plan, gone: list[Place], meant: Meant) -> Forgotten:
     in_git = memory.commits.knows([(p.path, encode(p.text)) for p in gone])
     dropped, blobs = memory.commits.unsay(meant.says, {p.path for p in gone})
-    meant = replace(meant, messages=frozenset(_said(memory, meant, dry_run=True)))
+    meant = replace(meant, messages=frozenset([*_recorded(memory, meant), *_said(memory, meant, dry_run=True)]))
     stones = "\n".join(_stones(memory, gone, meant))
     applied = memory.apply(plan, tombstone=stones, forgetting=dropped)
     records = _told(_swept(memory, meant, dry_run=False))
@@ -260,10 +262,7 @@ def _named(
     if not plain(match):
         raise Usage("The text to forget holds no word.", "Give a word, a name or a number.")
     where = memory.workspace.channel(channel).id if channel is not None else None
-    found = list(documents.holding(lambda text: wanted in fold(one_line(text)), where))
-    if not found:
-        raise NotFound(f"Nothing holds '{printable(match)}'.", "Find it with 'pipimem search'.")
-    return found
+    return list(documents.holding(lambda text: wanted in fold(one_line(text)), where))
 
 
 def _place(memory: Opened, documents: Documents, ref: str) -> Place:
@@ -359,7 +358,9 @@ def _plan(memory: Opened, documents: Documents, gone: Sequence[Place]) -> Plan:
 
 
 def _stones(memory: Opened, gone: Sequence[Place], meant: Meant) -> Iterator[str]:
-    """A line for each thing that went, without its text; for a source one that covers all that rests on it."""
+    """A line for each thing that went, without its text; for a source, and for messages that held it, one that covers
+    all that rests on them.
+    """
     key = memory.key()
     for place in gone:
         if place.what in ("entry", "item", "sentence", "text") and plain(place.said):
@@ -368,6 +369,8 @@ def _stones(memory: Opened, gone: Sequence[Place], meant: Meant) -> Iterator[str
     whole = (meant.sources | meant.messages) - {p.source for p in gone if p.what == "entry"}
     if whole:
         yield guards.tombstone(b"", "", "", sorted(whole))
+    if meant.match and not gone:
+        yield guards.tombstone(key, "", meant.match, [])
 
 
 # The stores that keep text of their own. One that is new adds its function here: it takes what is meant out of the
@@ -379,6 +382,12 @@ def _turns(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str
         turns = Turns(memory.workspace, channel.id)
         count = turns.forget(lambda text, ref: meant.rests(ref) or meant.says(text), dry_run=dry_run)
         yield f"recorded messages of {channel.id}", count
+
+
+def _recorded(memory: Opened, meant: Meant) -> list[str]:
+    """The references of the recorded messages that go."""
+    turns = [Turns(memory.workspace, channel.id) for channel in memory.channels() if meant.within(channel.id)]
+    return [ref for t in turns for ref in t.holding(lambda text, ref: meant.rests(ref) or meant.says(text))]
 
 
 def _traces(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str, int]]:

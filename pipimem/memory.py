@@ -686,7 +686,7 @@ class Memory(Opened):
         """Takes something out for good, of the files and of every store, and remembers, without text, not to learn it.
 
         One of: `refs` (entries, `path:line`, `path#heading`), `source` (all that rests on a message or a
-        conversation), `match` (what holds a text, in `channel` only where given). What a person wrote goes only where
+        conversation), `match` (what holds a text, what was only said yet too; in `channel` only where given). What a person wrote goes only where
         it is what was named: a match that fits several such things is `Usage` with the list, unless `everything`.
         `still` names where the same words stand yet. Git keeps old versions; `in_git` says whether it has one.
         """

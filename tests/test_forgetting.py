@@ -90,6 +90,7 @@ def test_a_forgotten_fact_is_nowhere_and_does_not_come_back(
     window = memory.recorded("ops")
     memory.apply(memory.propose("ops", window.transcript))
     assert not [name for name in left(root, word) if not name.startswith(".pipimem/state/turns/")]
+    assert memory.forget(match=word, channel="ops").records[0] == "recorded messages of ops: 1"
     with pytest.raises(NotFound):
         memory.forget(match=word, channel="ops")
 
@@ -199,6 +200,37 @@ def test_a_match_takes_one_thing_a_person_wrote_and_lists_several(make: Make, ro
         "# Depot\n\nThe crane was oiled. Nobody was hurt.\n\n- 其他的事\n"
     )
     assert left(root, "otter", "pelican") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "match", "other"),
+    [
+        ("Remember: the heron lantern hangs in hall two.", "heron lantern", "We decided on copper pipes."),
+        ("记住：苍鹭灯挂在二号大厅。", "苍鹭灯", "我们决定用铜管。"),
+    ],
+)
+def test_a_match_reaches_what_was_only_said_yet(
+    make: Make, root: Path, tmp_path: Path, said: str, match: str, other: str
+) -> None:
+    memory = make({"pipimem.toml": "[workspace.kinds]\nops = 'direct'\n"}, git=True)
+    memory.add_channel("ops")
+    talk = transcript(tmp_path / "chat.jsonl", said, other)
+    memory.import_sessions("jsonl", str(talk), channel="ops")
+    memory.turn("ops", [{"role": "user", "content": said}, {"role": "user", "content": other}])
+    memory.recall(f"Tell me where it was: {said}", "ops", session="s1")
+    assert memory.forget(match=match, dry_run=True).records[0] == "recorded messages of ops: 1"
+    done = memory.forget(match=match)
+    assert not done.places
+    assert done.proof
+    assert left(root, match) == []
+    assert run("-w", root, "log").code == 0
+    memory.import_sessions("jsonl", str(talk), channel="ops", force=True)
+    assert memory.session_search(match, "ops") == []
+    assert memory.session_search(other, "ops")
+    for plan in (memory.propose("ops", load(str(talk))), memory.propose("ops", memory.recorded("ops").transcript)):
+        assert not [op for op in plan.ops if match in op.text]
+    with pytest.raises(NotFound):
+        memory.forget(match=match)
 
 
 def test_a_match_that_fits_several_machine_entries_is_answered_with_the_list(make: Make, root: Path) -> None:
