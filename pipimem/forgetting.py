@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipimem import contradictions, references, sessions, traces
 from pipimem import places as places_of
 from pipimem.errors import Error, NotFound, Refused, Usage
-from pipimem.files import write_private
+from pipimem.files import lives, own_folder, write_private
+from pipimem.history import TOMBSTONES
 from pipimem.index import Hit, Scope
 from pipimem.index.words import fold
 from pipimem.pending import read_private
@@ -28,7 +30,8 @@ from pipimem.update.guards import plain
 from pipimem.update.plan import Applied, Op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
     from pipimem.opened import Opened
     from pipimem.update.plan import Plan
@@ -152,6 +155,8 @@ def forget(
     if sum(map(bool, (refs, source, match))) != 1:
         raise Usage("Say what to forget: entries or places, --source, or --match.", "One of them at a time.")
     memory.workspace.trust()
+    if not dry_run:
+        resume(memory)
     documents = Documents(memory)
     named = _named(memory, documents, refs, source, match, channel)
     meant = _meant(memory, named, source, match)
@@ -183,15 +188,89 @@ def _done(memory: Opened, plan: Plan, gone: list[Place], meant: Meant) -> Forgot
     dropped, blobs = memory.commits.unsay(meant.says, {p.path for p in gone})
     meant = replace(meant, messages=frozenset([*_recorded(memory, meant), *_said(memory, meant, dry_run=True)]))
     stones = "\n".join(_stones(memory, gone, meant))
-    applied = memory.apply(plan, tombstone=stones, forgetting=dropped)
+    path = _begin(memory, meant, stones, blobs)
+    try:
+        applied = memory.apply(plan, tombstone=stones, forgetting=dropped)
+    except Error:
+        _end(path)  # no file was changed
+        raise
     records = _told(_swept(memory, meant, dry_run=False))
     kept = memory.commits.discard(blobs)
+    _end(path)
     left = list(Documents(memory).holding(Meant(meant.refs, frozenset(), meant.texts, anywhere=True).says))
     found = [*map(str, left), *_found_again(memory, meant, left)]
     looked = f"search, the archive and {plural(_files(memory), 'file')}"
     proof = "" if found else f"Looked for it again in {looked}: it is gone."
     still = tuple(dict.fromkeys([*found, *(f"the git object {blob[:10]}" for blob in kept)]))
     return Forgotten(applied, tuple(gone), tuple(records), still, proof, in_git)
+
+
+# One that is broken off. The list of what is to be swept is private, names its process, and goes when all is done
+
+
+def _begin(memory: Opened, meant: Meant, stones: str, blobs: Sequence[str]) -> str:
+    """Puts on record what is about to be forgotten, so that the stores are swept whatever becomes of this process."""
+    memory.workspace.prepare()
+    folder = own_folder(memory.workspace.private("state"), "forgetting")
+    path = os.path.join(folder, f"{os.urandom(8).hex()}.json")
+    _claim(path, {
+        "refs": sorted(meant.refs), "sources": sorted(meant.sources), "texts": list(meant.texts), "match": meant.match,
+        "channel": meant.channel, "messages": sorted(meant.messages), "stones": stones, "blobs": list(blobs),
+    })  # fmt: skip
+    return path
+
+
+def _claim(path: str, row: Mapping[str, Any]) -> None:
+    import json
+
+    own = {**row, "pid": os.getpid(), "host": os.uname().nodename}
+    write_private(path, encode(json.dumps(own, ensure_ascii=False)))
+
+
+def _end(path: str) -> None:
+    with suppress(OSError):  # somebody else finished it, or has one of their own
+        os.unlink(path)
+        os.rmdir(os.path.dirname(path))
+
+
+def unfinished(memory: Opened) -> list[tuple[str, dict[str, Any]]]:
+    """What processes that are gone were forgetting: the file that says so, and what it says."""
+    import json
+
+    folder, found = memory.workspace.private("state", "forgetting"), []
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        with suppress(ValueError, KeyError, TypeError):  # not one of ours
+            row = json.loads(read_private(path := os.path.join(folder, name)) or b"{}")
+            if not (row["host"] == os.uname().nodename and lives(row["pid"])):
+                found.append((path, row))
+    return found
+
+
+def resume(memory: Opened) -> list[str]:
+    """Finishes what killed processes were forgetting: every store is swept, what is not to be learned again is on
+    its list. Returns what was taken out, as `records`. Text that had not left the files yet stays and is named.
+    """
+    told: list[str] = []
+    for path, row in unfinished(memory):
+        _claim(path, row)
+        meant = Meant(
+            frozenset(row["refs"]), frozenset(row["sources"]), tuple(row["texts"]), row["match"], row["channel"],
+            frozenset(row["messages"]),
+        )  # fmt: skip
+        stones = [line for line in row["stones"].split("\n") if line not in memory.stones(TOMBSTONES)]
+        if any(stones):
+            memory.apply(memory.planned("", [], {}, "person"), tombstone="\n".join(stones))
+        records = _told(_swept(memory, meant, dry_run=False))
+        memory.commits.discard(row["blobs"])
+        _end(path)
+        left = [str(p) for p in Documents(memory).holding(meant.says)]
+        memory.notes.append(f"A forget that was broken off is finished ({', '.join(records) or 'nothing was left'}).")
+        memory.notes += [f"What it was to forget still stands in {', '.join(left)}: name it again."] if left else []
+        told += records
+    return told
+
+
+# What it is about
 
 
 class Documents:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -369,6 +370,47 @@ def test_the_command_shows_first_and_says_what_git_keeps(make: Make, root: Path)
     assert run("-w", root, "forget").code == 2
     assert run("-w", root, "forget", "--match", "ferret").code == 1
     assert run("-w", root, "forget", "m-00000001", "--match", "x").code == 2
+
+
+@pytest.mark.parametrize("at", ["apply", "enlist", "commit", "_swept"])
+@pytest.mark.parametrize("then", ["add", "doctor", "forget"])
+def test_one_that_is_killed_is_finished_by_the_next_command(make: Make, root: Path, at: str, then: str) -> None:
+    memory = make({"pipimem.toml": "[workspace.kinds]\nops = 'direct'\n"}, git=True)
+    memory.add_channel("ops")
+    memory.turn("ops", [{"role": "user", "content": f"记住：{FAKT}。"}])
+    memory.apply(memory.propose("ops", memory.recorded("ops").transcript))
+    entry = next(h for h in memory.search(FAKT, "ops") if h.layer == "memory").ref
+    memory.close()
+    script = (
+        "import os, sys, pipimem; from pipimem import forgetting, history, opened\n"
+        "def die(*a, **k): k.get('dry_run') or os._exit(9)\n"
+        "root, at, entry = sys.argv[1:]\n"
+        "owner = {'apply': opened.Opened, '_swept': forgetting}.get(at, history.History)\n"
+        "setattr(owner, at, die)\n"
+        "pipimem.open(root).forget(entry)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(root), at, entry], check=False)
+    assert done.returncode == 9
+    assert "备用钥匙" in (root / ".pipimem/state/turns/ops.jsonl").read_text(encoding="utf-8")
+
+    told = run("-w", root, "doctor")
+    assert "unfinished forget" in told.out
+    args = {
+        "add": ["add", "--channel", "ops", "other"], "doctor": ["doctor", "--fix"], "forget": ["forget", entry],
+    }  # fmt: skip
+    ran = run("-w", root, *args[then])
+    if then == "doctor":
+        assert "what was broken off is finished: recorded messages of ops: 1" in ran.out
+    else:
+        assert "A forget that was broken off is finished (recorded messages of ops: 1" in ran.err
+    assert not (root / ".pipimem/state/forgetting").exists()
+    assert "unfinished forget" not in run("-w", root, "doctor").out
+    stores = [name for name in left(root, "备用钥匙") if name.startswith(".pipimem/state")]
+    assert stores == []
+    if at == "apply" and then != "forget":  # nothing had left the files yet: that is said
+        assert f"still stands in {OPS}/" in ran.err
+    else:
+        assert left(root, "备用钥匙") == []
 
 
 # The ways to take it out of git's history, as docs/operations.md gives them

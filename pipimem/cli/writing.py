@@ -170,11 +170,13 @@ def _forget(options: Namespace) -> int:
     from pipimem import render
 
     with opened(options) as memory:
-        done = memory.forget(
-            *options.refs, source=options.source, match=options.match, channel=options.channel,
-            everything=options.everything, dry_run=options.dry_run,
-        )  # fmt: skip
-        say_notes(memory)
+        try:
+            done = memory.forget(
+                *options.refs, source=options.source, match=options.match, channel=options.channel,
+                everything=options.everything, dry_run=options.dry_run,
+            )  # fmt: skip
+        finally:  # a broken off one may have been finished
+            say_notes(memory)
     if options.json:
         print_json(render.forgotten_json(done, dry_run=options.dry_run))
     else:
