@@ -105,7 +105,7 @@ class Forgotten:
     `places` went from the files, `records` from pipimem's own stores; `still` names where the same words stand yet: a
     person's own lines (`path:line`), stores and files, and files that could not be looked through (the reason stands in
     brackets). `proof` says what was looked through afterwards, "" where `still` names anything. `in_git` says whether
-    an older version in git has the text.
+    an older version or a commit message in git has the text, or git took too long to tell.
     """
 
     applied: Applied
@@ -184,7 +184,8 @@ def forget(
 
 
 def _done(memory: Opened, plan: Plan, gone: list[Place], meant: Meant) -> Forgotten:
-    in_git = memory.commits.knows([(p.path, encode(p.text)) for p in gone])
+    asked = [] if gone or not meant.match else [("", encode(meant.match))]
+    in_git = memory.commits.knows([*((p.path, encode(p.text)) for p in gone), *asked])
     dropped, blobs = memory.commits.unsay(meant.says, {p.path for p in gone})
     meant = replace(meant, messages=frozenset([*_recorded(memory, meant), *_said(memory, meant, dry_run=True)]))
     stones = "\n".join(_stones(memory, gone, meant))

@@ -11,7 +11,7 @@ import time
 from pipimem.errors import Error, NotFound, Refused
 from pipimem.files import reason, write_private
 from pipimem.pending import Queue, mark, read_private
-from pipimem.text import printable
+from pipimem.text import decode, printable
 from pipimem.workspace import PRIVATE, Change, Workspace
 
 TOMBSTONES, REJECTED = ".pipimem/tombstones.jsonl", ".pipimem/rejected.jsonl"
@@ -172,10 +172,17 @@ class History:
     # What is to be forgotten before git has it
 
     def knows(self, texts: Sequence[tuple[str, bytes]]) -> bool:
-        """Whether the last commit has one of the texts (path, words) in its file: then git's history keeps it."""
+        """Whether git's history keeps one of the texts (path or "", words): the last commit in its file, an older one
+        of any branch in any file, or a commit message. True as well where git took too long to tell.
+        """
+        from pipimem.git import Deferred
+
         try:
             repository = self.repository()
-            return any(words in (repository.head(path) or b"") for path, words in texts)
+            there = any(path and words in (repository.head(path) or b"") for path, words in texts)
+            return there or repository.keeps([decode(words) for _, words in texts])
+        except Deferred:
+            return True
         except Error:
             return False
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipimem.errors import NotFound, Usage
+from pipimem.git import Deferred
 from pipimem.importers import load
 from pipimem.memory import Memory
 from tests.conftest import run, write
@@ -332,6 +333,31 @@ def test_what_git_never_had_it_does_not_get_by_forgetting(make: Make, root: Path
     assert "手写的" in git(root, "show", f"HEAD:{OPS}/MEMORY.md")
     assert "Ines Vale" in git(root, "log", "-3", "--format=%an", "--", OPS)
     assert git(root, "status", "--porcelain") == "?? pipimem.toml\n"
+
+
+@pytest.mark.parametrize("word", ["老王的备用灯 (二号) 坏了", "The gecko [lamp] is broken. Again?"])
+def test_what_git_has_in_an_older_commit_or_in_a_message_is_said(
+    make: Make, root: Path, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = make({f"{OPS}/MEMORY.md": "# M\n\n- first\n"}, git=True)
+    memory.add("a second thing", "ops")
+    path = root / OPS / "MEMORY.md"
+    assert not memory.commits.knows([(f"{OPS}/MEMORY.md", word.encode())])
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"{text}- {word}\n", encoding="utf-8")
+    git(root, "commit", "-qam", "by hand")
+    path.write_text(text, encoding="utf-8")
+    git(root, "commit", "-qam", "and out again")
+    path.write_text(f"{text}- {word}\n", encoding="utf-8")  # typed once more, which git does not have
+    assert memory.forget(match=word).in_git
+    git(root, "checkout", "-q", "--orphan", "new")
+    git(root, "commit", "-qm", f"say “{word.upper()}”")
+    git(root, "branch", "-D", "main")
+    assert memory.commits.knows([("", word.encode())])
+    git(root, "commit", "-q", "--amend", "-m", "say nothing")
+    assert not memory.commits.knows([("", word.encode())])
+    monkeypatch.setattr("pipimem.git.Repository.keeps", lambda *_: (_ for _ in ()).throw(Deferred(str(root), "slow")))
+    assert memory.commits.knows([("", word.encode())])  # when in doubt
 
 
 def test_a_commit_that_waits_loses_what_is_forgotten_with_its_blob(
