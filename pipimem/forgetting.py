@@ -184,7 +184,7 @@ def forget(
 
 
 def _done(memory: Opened, plan: Plan, gone: list[Place], meant: Meant) -> Forgotten:
-    asked = [] if gone or not meant.match else [("", encode(meant.match))]
+    asked = [("", encode(name)) for name in (*meant.refs, *([meant.match] if not gone else [])) if name]
     in_git = memory.commits.knows([*((p.path, encode(p.text)) for p in gone), *asked])
     dropped, blobs = memory.commits.unsay(meant.says, {p.path for p in gone})
     meant = replace(meant, messages=frozenset([*_recorded(memory, meant), *_said(memory, meant, dry_run=True)]))

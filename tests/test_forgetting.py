@@ -335,6 +335,48 @@ def test_what_git_never_had_it_does_not_get_by_forgetting(make: Make, root: Path
     assert git(root, "status", "--porcelain") == "?? pipimem.toml\n"
 
 
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("beside", ["", "- 手写的\n"])
+def test_an_entry_a_person_just_edited_goes_by_the_command_and_comes_back_by_undo(
+    make: Make, root: Path, beside: str, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipimem.git.LOCK_WAIT", 0.1)
+    memory = make({f"{OPS}/MEMORY.md": "# M\n\n- first\n"}, git=True)
+    entry = memory.add("门禁密码写在蓝色本子里", "ops").plan.ops[0].id
+    path = root / OPS / "MEMORY.md"
+    had = path.read_text(encoding="utf-8")
+    path.write_text(had.replace("蓝色本子", "红色本子的封底") + beside, encoding="utf-8")
+    if late:
+        (root / ".git/index.lock").write_bytes(b"")
+    done = memory.forget(entry)
+    if late:
+        assert done.applied.deferred
+        (root / ".git/index.lock").unlink()
+        assert memory.commit_waiting() == ""
+    assert done.in_git  # the entry, in other words
+    assert "红色本子" not in everything_in_git(root)
+    assert memory.log(limit=1)[0].subject == "ops: forget an entry"
+    assert f"<!-- {entry}" in git(root, "show", f"HEAD^:{OPS}/MEMORY.md")
+    who = git(root, "log", "-2", "--format=%an", "--", OPS).split("\n")
+    assert who[:2] == (["pipimem", "Ines Vale"] if beside else ["pipimem", "pipimem"])
+    assert path.read_text(encoding="utf-8") == git(root, "show", f"HEAD:{OPS}/MEMORY.md")
+    memory.undo(done.applied.plan.run)
+    assert path.read_text(encoding="utf-8") == had + beside
+
+
+def test_edits_beside_what_is_forgotten_stay_the_persons(make: Make, root: Path) -> None:
+    memory = make({f"{OPS}/MEMORY.md": "# M\n\n- first\n"}, git=True)
+    memory.add("the quail pump is loud", "ops")
+    path = root / OPS / "MEMORY.md"
+    before = path.read_text(encoding="utf-8").replace("- first\n", "- first of all\n- 手写的\n")
+    path.write_text(before, encoding="utf-8")
+    run = memory.forget(match="quail pump").applied.plan.run
+    assert git(root, "show", f"HEAD^:{OPS}/MEMORY.md") == before
+    assert git(root, "log", "-2", "--format=%an", "--", OPS) == "pipimem\nInes Vale\n"
+    memory.undo(run)
+    assert path.read_text(encoding="utf-8") == before
+
+
 @pytest.mark.parametrize("word", ["老王的备用灯 (二号) 坏了", "The gecko [lamp] is broken. Again?"])
 def test_what_git_has_in_an_older_commit_or_in_a_message_is_said(
     make: Make, root: Path, word: str, monkeypatch: pytest.MonkeyPatch
