@@ -86,7 +86,10 @@ class Memory(Opened):
         into: str = TOMBSTONES,
         forgetting: Mapping[str, str | None] | None = None,
     ) -> Applied:
-        """As `Opened.apply`; a `forget` that was broken off is finished first."""
+        """Writes a plan: all of its files or none, then commits exactly those, then indexes them.
+
+        See `Opened.apply`. A `forget` that was broken off is finished first; `notes` say so.
+        """
         if os.path.isdir(self.workspace.private("state", "forgetting")):
             from pipimem import forgetting as forgets
 
