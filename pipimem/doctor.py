@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipimem import forgetting
 from pipimem.errors import Error, Refused
 from pipimem.files import is_temporary, lives, locked, own_folder, reason, write_private
 from pipimem.state import history
@@ -77,6 +78,11 @@ def _mend(memory: Memory) -> Iterator[Probe]:
         yield Probe("mend: left behind", False, str(error))
     else:
         yield Probe("mend: left behind", True, f"{plural(len(finished), 'file')} of an unfinished change put in place")
+    if forgetting.unfinished(memory):
+        told = forgetting.resume(memory)
+        yield Probe(
+            "mend: forgetting", True, f"what was broken off is finished: {', '.join(told) or 'nothing was left'}"
+        )
     try:
         diff = memory.index(rebuild=not _try("index", _full_text, memory).ok)
     except Error as error:
@@ -151,10 +157,12 @@ def _left_behind(memory: Memory) -> tuple[bool, str]:
     journal = memory.workspace.private("journal")
     changes = os.listdir(journal) if os.path.isdir(journal) else []
     dead = _stale_owners(memory)
-    if not (temporary or changes or dead):
+    forgets = forgetting.unfinished(memory)
+    if not (temporary or changes or dead or forgets):
         return True, "no killed process left anything"
     parts = [
         (len(changes), "unfinished change"),
+        (len(forgets), "unfinished forget"),
         (len(temporary), "temporary file"),
         (len(dead), "lock of a dead process"),
     ]

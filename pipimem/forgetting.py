@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipimem import contradictions, references, sessions, traces
 from pipimem import places as places_of
 from pipimem.errors import Error, NotFound, Refused, Usage
-from pipimem.files import write_private
+from pipimem.files import lives, own_folder, write_private
+from pipimem.history import TOMBSTONES
 from pipimem.index import Hit, Scope
 from pipimem.index.words import fold
 from pipimem.pending import read_private
@@ -28,22 +30,26 @@ from pipimem.update.guards import plain
 from pipimem.update.plan import Applied, Op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
     from pipimem.opened import Opened
     from pipimem.update.plan import Plan
 
-TELLING = 8
-"""Characters a text needs, folded and without punctuation, before a longer one that holds it is taken for the same."""
+TELLING, HAN = 8, 4
+"""Characters a text needs, folded and without punctuation, before a longer one that holds it is taken for the same:
+eight, or four of Chinese, of which a word of another script counts for two."""
 SOURCE = re.compile(r"[a-z][a-z0-9_-]*:[^#\s]+(?:#\S+)?")
 LOOKED_AT = 256 * 1024 * 1024
+DERIVED = os.path.join(".pipimem", "cache", "")
 
 
 @dataclass(frozen=True, slots=True)
 class Meant:
     """What is to be forgotten, for every store: ids, sources, and what the texts say. Pure questions only.
 
-    A `channel` says that nothing of another channel is meant; `messages` are those of past conversations that hold it.
+    A `channel` says that nothing of another channel is meant; `messages` are those of conversations that hold it.
+    `anywhere` asks where the texts stand at all, also a short one inside another: for looking, never for taking out.
     """
 
     refs: frozenset[str]
@@ -52,18 +58,31 @@ class Meant:
     match: str = ""
     channel: str | None = None
     messages: frozenset[str] = frozenset()
+    anywhere: bool = False
 
     def says(self, text: str) -> bool:
         """Whether a text holds what is forgotten: the match a person gave, or one of the texts (a short one: alone)."""
         if self.match and self.match in fold(one_line(text)):
             return True
         said, clipped = plain(text), text.rstrip().endswith("…")
-        for own in filter(None, map(plain, self.texts)):
-            if own == said or (len(own) >= TELLING and own in said):
+        for own in filter(str.strip, self.texts):
+            wanted = plain(own)
+            if wanted == said and (said or own == text):
                 return True
-            if clipped and len(said) >= TELLING and own.startswith(said):
+            if wanted in said and (self.anywhere or telling(own)) and _stands(own, text):
+                return True
+            if clipped and telling(text) and wanted.startswith(said):
                 return True  # a title or line that was cut short
         return False
+
+    def made(self, place: Place) -> bool:
+        """Whether pipimem wrote a piece and it says what is forgotten: a short text inside it too, where both rest on
+        the same message.
+        """
+        if not place.own:
+            return False
+        same = place.source and any(place.source == s or guards.within(s, place.source) for s in self.sources)
+        return self.says(place.said) or bool(same and replace(self, anywhere=True).says(place.said))
 
     def rests(self, source: str) -> bool:
         """Whether a message or conversation is one of those named, or a message of one."""
@@ -83,9 +102,10 @@ class Meant:
 class Forgotten:
     """What a `forget` did, or with a dry run would do.
 
-    `places` went from the files, `records` from pipimem's own stores; `still` are places (`path:line`) where the same
-    words stand and a person wrote them; `proof` says what was looked through afterwards, "" where something was found
-    (then `still` names it). `in_git` says whether an older version in git has the text.
+    `places` went from the files, `records` from pipimem's own stores; `still` names where the same words stand yet: a
+    person's own lines (`path:line`), stores and files, and files that could not be looked through (the reason stands in
+    brackets). `proof` says what was looked through afterwards, "" where `still` names anything. `in_git` says whether
+    an older version or a commit message in git has the text, or git took too long to tell.
     """
 
     applied: Applied
@@ -94,6 +114,24 @@ class Forgotten:
     still: tuple[str, ...] = ()
     proof: str = ""
     in_git: bool = False
+
+
+def telling(text: str) -> bool:
+    """Whether a text says enough to be known inside a longer one."""
+    folded = fold(text)
+    count = len(re.findall(r"[\u3400-\u9fff]", folded)) + 2 * len(re.findall(r"[^\W_\u3400-\u9fff]+", folded))
+    return len(plain(text)) >= TELLING or count >= HAN
+
+
+def _stands(own: str, text: str) -> bool:
+    """Whether a text whose letters a longer one has stands there: a short one by whole words, a sign as it is."""
+    wanted = plain(own)
+    if not wanted:
+        return own.strip() in text
+    if len(wanted) >= TELLING or not wanted.isascii():
+        return True
+    words = r"[\W_]*".join(map(re.escape, re.findall(r"[^\W_]+", fold(own))))
+    return re.search(rf"(?<![a-z0-9]){words}(?![a-z0-9])", fold(text)) is not None
 
 
 def matching(memory: Opened, text: str, channel: str | None = None) -> list[Hit]:
@@ -117,14 +155,18 @@ def forget(
     if sum(map(bool, (refs, source, match))) != 1:
         raise Usage("Say what to forget: entries or places, --source, or --match.", "One of them at a time.")
     memory.workspace.trust()
+    if not dry_run:
+        resume(memory)
     documents = Documents(memory)
     named = _named(memory, documents, refs, source, match, channel)
     meant = _meant(memory, named, source, match)
     if match and channel is not None:
         meant = replace(meant, channel=memory.workspace.channel(channel).id)
-    if match and not everything:
+    if match and named and not everything:
         _refuse_several(named, match)
-    if source and not named and not any(count for _, count in _swept(memory, meant, dry_run=True)):
+    if not named and not any(count for _, count in _swept(memory, meant, dry_run=True)):
+        if match:
+            raise NotFound(f"Nothing holds '{printable(match)}'.", "Find it with 'pipimem search'.")
         raise NotFound(f"Nothing rests on '{printable(source)}'.", "An entry's comment says its source: src=….")
     gone, left = _parted(documents, named, meant)
     if answering:
@@ -138,22 +180,98 @@ def forget(
         records = tuple(_told(_swept(memory, meant, dry_run=True)))
         changes = tuple(memory.preview(plan)) if plan.ops else ()
         return Forgotten(Applied(plan, changes), tuple(gone), records, tuple(map(str, left)))
-    return _done(memory, plan, gone, left, meant)
+    return _done(memory, plan, gone, meant)
 
 
-def _done(memory: Opened, plan: Plan, gone: list[Place], left: list[Place], meant: Meant) -> Forgotten:
-    in_git = memory.commits.knows([(p.path, encode(p.text)) for p in gone])
+def _done(memory: Opened, plan: Plan, gone: list[Place], meant: Meant) -> Forgotten:
+    asked = [("", encode(name)) for name in (*meant.refs, *([meant.match] if not gone else [])) if name]
+    in_git = memory.commits.knows([*((p.path, encode(p.text)) for p in gone), *asked])
     dropped, blobs = memory.commits.unsay(meant.says, {p.path for p in gone})
-    meant = replace(meant, messages=frozenset(_said(memory, meant, dry_run=True)))
+    meant = replace(meant, messages=frozenset([*_recorded(memory, meant), *_said(memory, meant, dry_run=True)]))
     stones = "\n".join(_stones(memory, gone, meant))
-    applied = memory.apply(plan, tombstone=stones, forgetting=dropped)
+    path = _begin(memory, meant, stones, blobs)
+    try:
+        applied = memory.apply(plan, tombstone=stones, forgetting=dropped)
+    except Error:
+        _end(path)  # no file was changed
+        raise
     records = _told(_swept(memory, meant, dry_run=False))
     kept = memory.commits.discard(blobs)
+    _end(path)
+    left = list(Documents(memory).holding(Meant(meant.refs, frozenset(), meant.texts, anywhere=True).says))
     found = [*map(str, left), *_found_again(memory, meant, left)]
     looked = f"search, the archive and {plural(_files(memory), 'file')}"
     proof = "" if found else f"Looked for it again in {looked}: it is gone."
     still = tuple(dict.fromkeys([*found, *(f"the git object {blob[:10]}" for blob in kept)]))
     return Forgotten(applied, tuple(gone), tuple(records), still, proof, in_git)
+
+
+# One that is broken off. The list of what is to be swept is private, names its process, and goes when all is done
+
+
+def _begin(memory: Opened, meant: Meant, stones: str, blobs: Sequence[str]) -> str:
+    """Puts on record what is about to be forgotten, so that the stores are swept whatever becomes of this process."""
+    memory.workspace.prepare()
+    folder = own_folder(memory.workspace.private("state"), "forgetting")
+    path = os.path.join(folder, f"{os.urandom(8).hex()}.json")
+    _claim(path, {
+        "refs": sorted(meant.refs), "sources": sorted(meant.sources), "texts": list(meant.texts), "match": meant.match,
+        "channel": meant.channel, "messages": sorted(meant.messages), "stones": stones, "blobs": list(blobs),
+    })  # fmt: skip
+    return path
+
+
+def _claim(path: str, row: Mapping[str, Any]) -> None:
+    import json
+
+    own = {**row, "pid": os.getpid(), "host": os.uname().nodename}
+    write_private(path, encode(json.dumps(own, ensure_ascii=False)))
+
+
+def _end(path: str) -> None:
+    with suppress(OSError):  # somebody else finished it, or has one of their own
+        os.unlink(path)
+        os.rmdir(os.path.dirname(path))
+
+
+def unfinished(memory: Opened) -> list[tuple[str, dict[str, Any]]]:
+    """What processes that are gone were forgetting: the file that says so, and what it says."""
+    import json
+
+    folder, found = memory.workspace.private("state", "forgetting"), []
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        with suppress(ValueError, KeyError, TypeError):  # not one of ours
+            row = json.loads(read_private(path := os.path.join(folder, name)) or b"{}")
+            if not (row["host"] == os.uname().nodename and lives(row["pid"])):
+                found.append((path, row))
+    return found
+
+
+def resume(memory: Opened) -> list[str]:
+    """Finishes what killed processes were forgetting: every store is swept, what is not to be learned again is on
+    its list. Returns what was taken out, as `records`. Text that had not left the files yet stays and is named.
+    """
+    told: list[str] = []
+    for path, row in unfinished(memory):
+        _claim(path, row)
+        meant = Meant(
+            frozenset(row["refs"]), frozenset(row["sources"]), tuple(row["texts"]), row["match"], row["channel"],
+            frozenset(row["messages"]),
+        )  # fmt: skip
+        stones = [line for line in row["stones"].split("\n") if line not in memory.stones(TOMBSTONES)]
+        if any(stones):
+            memory.apply(memory.planned("", [], {}, "person"), tombstone="\n".join(stones))
+        records = _told(_swept(memory, meant, dry_run=False))
+        memory.commits.discard(row["blobs"])
+        _end(path)
+        left = [str(p) for p in Documents(memory).holding(meant.says)]
+        memory.notes.append(f"A forget that was broken off is finished ({', '.join(records) or 'nothing was left'}).")
+        memory.notes += [f"What it was to forget still stands in {', '.join(left)}: name it again."] if left else []
+        told += records
+    return told
+
+
+# What it is about
 
 
 class Documents:
@@ -224,10 +342,7 @@ def _named(
     if not plain(match):
         raise Usage("The text to forget holds no word.", "Give a word, a name or a number.")
     where = memory.workspace.channel(channel).id if channel is not None else None
-    found = list(documents.holding(lambda text: wanted in fold(one_line(text)), where))
-    if not found:
-        raise NotFound(f"Nothing holds '{printable(match)}'.", "Find it with 'pipimem search'.")
-    return found
+    return list(documents.holding(lambda text: wanted in fold(one_line(text)), where))
 
 
 def _place(memory: Opened, documents: Documents, ref: str) -> Place:
@@ -282,11 +397,12 @@ def _parted(documents: Documents, named: list[Place], meant: Meant) -> tuple[lis
     """What goes: what was named and what pipimem made of it; and what stays for a person to look at."""
     spans = {(p.path, p.start, p.end) for p in named}
     gone, left = list(named), list[Place]()
-    copies = Meant(meant.refs, frozenset(), meant.texts)
+    copies = Meant(meant.refs, meant.sources, meant.texts, anywhere=True)
+    strict = replace(copies, anywhere=False)
     for place in documents.holding(copies.says):
         inside = any(path == place.path and a <= place.start and place.end <= b for path, a, b in spans)
         if not inside:
-            (gone if place.own else left).append(place)
+            (gone if strict.made(place) else left).append(place)
     for path in documents.layers:  # an archived entry keeps its id, whatever was made of its words since
         if documents.layers[path][1] == "archive" and any(encode(ref) in documents.data(path) for ref in meant.refs):
             known = {(p.path, p.start) for p in gone}
@@ -322,7 +438,9 @@ def _plan(memory: Opened, documents: Documents, gone: Sequence[Place]) -> Plan:
 
 
 def _stones(memory: Opened, gone: Sequence[Place], meant: Meant) -> Iterator[str]:
-    """A line for each thing that went, without its text; for a source one that covers all that rests on it."""
+    """A line for each thing that went, without its text; for a source, and for messages that held it, one that covers
+    all that rests on them.
+    """
     key = memory.key()
     for place in gone:
         if place.what in ("entry", "item", "sentence", "text") and plain(place.said):
@@ -331,6 +449,8 @@ def _stones(memory: Opened, gone: Sequence[Place], meant: Meant) -> Iterator[str
     whole = (meant.sources | meant.messages) - {p.source for p in gone if p.what == "entry"}
     if whole:
         yield guards.tombstone(b"", "", "", sorted(whole))
+    if meant.match and not gone:
+        yield guards.tombstone(key, "", meant.match, [])
 
 
 # The stores that keep text of their own. One that is new adds its function here: it takes what is meant out of the
@@ -342,6 +462,12 @@ def _turns(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str
         turns = Turns(memory.workspace, channel.id)
         count = turns.forget(lambda text, ref: meant.rests(ref) or meant.says(text), dry_run=dry_run)
         yield f"recorded messages of {channel.id}", count
+
+
+def _recorded(memory: Opened, meant: Meant) -> list[str]:
+    """The references of the recorded messages that go."""
+    turns = [Turns(memory.workspace, channel.id) for channel in memory.channels() if meant.within(channel.id)]
+    return [ref for t in turns for ref in t.holding(lambda text, ref: meant.rests(ref) or meant.says(text))]
 
 
 def _traces(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[str, int]]:
@@ -386,7 +512,7 @@ def _sessions(memory: Opened, meant: Meant, *, dry_run: bool) -> Iterator[tuple[
 
 
 def _said(memory: Opened, meant: Meant, *, dry_run: bool) -> list[str]:
-    texts = [meant.match] if meant.match else list(meant.texts)
+    texts = [meant.match] if meant.match else [t for t in meant.texts if meant.anywhere or telling(t)]
     sources = [source for source in meant.sources if not source.startswith("turn:")]
     return sessions.forget(memory, sources, texts, meant.channel, dry_run=dry_run)
 
@@ -406,30 +532,36 @@ def _told(rows: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def _found_again(memory: Opened, meant: Meant, known: Sequence[Place]) -> list[str]:
-    """Where a search, or a look into every file outside .git, still finds what was forgotten, besides what is known."""
-    there = {p.path for p in known}
+    """Where a search, a store of pipimem's, or a file outside .git still has what was forgotten, besides what is known.
+
+    A short text is looked for inside others as well.
+    """
+    there, known_lines = {p.path for p in known}, {str(p) for p in known}
     found: list[str] = []
     for text in dict.fromkeys(meant.texts):
+        again = Meant(frozenset(), frozenset(), (text,), anywhere=True)
         for layers in ([], ["archive"]):
             try:
                 hits = memory.passages.search(text, Scope(None, layers=layers), 200)
             except (Usage, Refused):  # a text without words; an index that is being written
                 continue
-            found += [f"{h.path}:{h.line}" for h in hits if Meant(frozenset(), frozenset(), (text,)).says(h.text)]
-    known_lines = {str(p) for p in known}
+            found += [f"{h.path}:{h.line}" for h in hits if again.says(h.text)]
     places = [p for p in found if p not in known_lines and p.rpartition(":")[0] not in there]
-    root, words = memory.workspace.root, _needles(meant)
+    rows = _swept(memory, replace(meant, anywhere=True), dry_run=True)
+    return [*places, *_told(rows), *_files_with(memory.workspace.root, meant, there)]
+
+
+def _files_with(root: str, meant: Meant, there: Container[str]) -> Iterator[str]:
+    """The files that have a line of a text byte for byte; short ones by whole words, and not in what is derived."""
+    lines = dict.fromkeys(line.strip() for text in meant.texts for line in text.split("\n") if line.strip())
+    long = [encode(line) for line in lines if telling(line)]
+    words = [re.escape(encode(line)) for line in lines if not telling(line)]
+    words = [rb"(?<!\w)" + word + rb"(?!\w)" if word.isascii() else word for word in words]
+    short = re.compile(b"|".join(words)) if words else None
     for path in _all_files(root):
         name = os.path.relpath(path, root)
-        if name not in there and words and _holds(path, words):
-            places.append(name)
-    return places
-
-
-def _needles(meant: Meant) -> list[bytes]:
-    """What to look for byte by byte: each line of each text that is long enough to be itself."""
-    lines = [line.strip() for text in meant.texts for line in text.split("\n")]
-    return [encode(line) for line in dict.fromkeys(lines) if len(plain(line)) >= TELLING]
+        if name not in there and (why := _holds(path, long, None if name.startswith(DERIVED) else short)) is not None:
+            yield name + why
 
 
 def _all_files(root: str) -> Iterator[str]:
@@ -445,14 +577,20 @@ def _files(memory: Opened) -> int:
     return sum(1 for _ in _all_files(memory.workspace.root))
 
 
-def _holds(path: str, words: Sequence[bytes]) -> bool:
+def _holds(path: str, long: Sequence[bytes], short: re.Pattern[bytes] | None) -> str | None:
+    """Whether a file has one of them: None for no, else what is to be said after its name."""
     import mmap
 
     try:
         with open(path, "rb") as file:
-            if not 0 < os.fstat(file.fileno()).st_size <= LOOKED_AT:
-                return False
+            size = os.fstat(file.fileno()).st_size
+            if size > LOOKED_AT:
+                return " (too big to be looked through)"
+            if not size:
+                return None
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return any(data.find(word) >= 0 for word in words)
+                return "" if any(data.find(word) >= 0 for word in long) or (short and short.search(data)) else None
+    except FileNotFoundError:
+        return None
     except (OSError, ValueError):
-        return False
+        return " (it could not be read)"

@@ -28,6 +28,7 @@ RUN = "Pipimem-Run"
 ACTOR = "Pipimem-Actor"
 LIMIT = 10.0  # seconds one git process may take
 LOCK_WAIT = 2.0  # seconds to wait for git's own lock
+_TOLD, _QUOTED, _ASKED = 200, 79, 50  # characters a text is known by in files and in messages; texts asked at once
 HOOK_LIMIT = 30.0
 SAMPLED, LOOSE = "17", 6700
 """The folder of loose objects that git samples as well, and how many in all are enough to ask it (its `gc.auto`)."""
@@ -339,6 +340,27 @@ class Repository:
             return None
         likely = self._log("-n50", "--fixed-strings", f"--grep={RUN}: {name}")
         return next((commit for commit in likely if name in commit.trailers.get(RUN, "").split("\n")), None)
+
+    def keeps(self, texts: Iterable[str]) -> bool:
+        """Whether a commit of any branch ever added or took out one of the texts, told by its longest line, or has its
+        beginning in the message; upper and lower case are one. `Deferred` where that takes too long.
+        """
+        lines = [max(text.split("\n"), key=len).strip()[:_TOLD] for text in texts if "\0" not in text]
+        said = [" ".join(text.split())[:_QUOTED] for text in texts if "\0" not in text]
+        which = ("log", "--all", "-n1", "-i", "--format=%H")
+        deadline = time.monotonic() + self.limit
+        for at in range(0, len(lines), _ASKED):
+            some = "|".join(re.sub(r"[][\\^$.*+?(){}|]", r"\\\g<0>", x) for x in lines[at : at + _ASKED] if x)
+            quoted = [f"--grep={x}" for x in said[at : at + _ASKED] if x]
+            within = [self._prefix[:-1]] if self._prefix else []
+            if some and (
+                self._git(*which, "--fixed-strings", *quoted, "--")
+                or self._git(*which, "-s", "--pickaxe-regex", f"-S{some}", "--", *within)
+            ):
+                return True
+            if time.monotonic() > deadline:
+                raise Deferred(self.root, f"git took longer than {self.limit:g} seconds")
+        return False
 
     def diff(self, sha: str) -> str:
         """The unified diff of a commit against its first parent; undecodable bytes are surrogate escapes."""

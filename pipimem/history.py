@@ -11,7 +11,7 @@ import time
 from pipimem.errors import Error, NotFound, Refused
 from pipimem.files import reason, write_private
 from pipimem.pending import Queue, mark, read_private
-from pipimem.text import printable
+from pipimem.text import decode, printable
 from pipimem.workspace import PRIVATE, Change, Workspace
 
 TOMBSTONES, REJECTED = ".pipimem/tombstones.jsonl", ".pipimem/rejected.jsonl"
@@ -124,8 +124,8 @@ class History:
     ) -> None:  # fmt: skip
         """Commits what a person changed in these files and git does not have yet, first and as theirs.
 
-        Where something is being forgotten, without it: what git never had it must not get now. Where git does not
-        take it, it waits in front of ours.
+        Where something is being forgotten, without it: what git never had it must not get now, and what it has goes
+        with our commit. Where git does not take it, it waits in front of ours.
         """
         from pipimem import safety
         from pipimem.git import Deferred
@@ -136,8 +136,16 @@ class History:
         marks: dict[str, dict[str, str | None]] = {}
         for change in changes:
             head = repository.head(change.path)
-            theirs = change.before if forgetting is None else change.after
-            if change.before is None or theirs is None or head == change.before or change.path in (forgetting or {}):
+            if change.before is None or head == change.before or change.path in (forgetting or {}):
+                continue
+            theirs = change.before
+            if forgetting is not None:
+                if change.after is None:
+                    continue
+                theirs = without(head or b"", change.before, change.after)
+                if theirs not in (change.before, change.after):
+                    self._queue.rebase(ticket, {change.path: mark(theirs)})
+            if theirs == head:
                 continue
             text = added(head or b"", theirs)
             if safety.secrets(text, config["safety.patterns"], config["safety.allow"]):
@@ -172,10 +180,17 @@ class History:
     # What is to be forgotten before git has it
 
     def knows(self, texts: Sequence[tuple[str, bytes]]) -> bool:
-        """Whether the last commit has one of the texts (path, words) in its file: then git's history keeps it."""
+        """Whether git's history keeps one of the texts (path or "", words): the last commit in its file, an older one
+        of any branch in any file, or a commit message. True as well where git took too long to tell.
+        """
+        from pipimem.git import Deferred
+
         try:
             repository = self.repository()
-            return any(words in (repository.head(path) or b"") for path, words in texts)
+            there = any(path and words in (repository.head(path) or b"") for path, words in texts)
+            return there or repository.keeps([decode(words) for _, words in texts])
+        except Deferred:
+            return True
         except Error:
             return False
 
@@ -424,6 +439,28 @@ def cut_off(data: bytes, good: bytes) -> bool:
     rest = good[len(data) :]
     torn = good.startswith(data) and bool(rest) and not rest.startswith((b"\n", b"\r"))
     return torn and len(rest.splitlines()) > 1
+
+
+def without(head: bytes, before: bytes, after: bytes) -> bytes:
+    """What a person made of `head` before something in it was forgotten: `before`, but for what git must not get.
+
+    An entry that goes stands as git has it; where anything else goes that git has not line by line, it is `after`.
+    """
+    from pipimem import markdown
+
+    gone = {e.id for e in markdown.parse(before).entries} - {e.id for e in markdown.parse(after).entries} - {""}
+    known = {e.id: head[e.start : e.end] for e in markdown.parse(head).entries if e.id in gone}
+    theirs = before
+    for entry in reversed([e for e in markdown.parse(before).entries if e.id in gone]):
+        if entry.id in known:
+            rest = theirs[entry.end :]
+            ending = markdown.newline(before) if rest and not known[entry.id].endswith((b"\n", b"\r")) else b""
+            theirs = theirs[: entry.start] + known[entry.id] + ending + rest
+        else:
+            theirs = markdown.remove_entry(markdown.parse(theirs), entry)
+    old, has = theirs.splitlines(), set(head.splitlines())
+    lost = [line for tag, i1, i2, *_ in _steps(old, after.splitlines()) if tag != "equal" for line in old[i1:i2]]
+    return theirs if has.issuperset(lost) else after
 
 
 def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from pipimem.errors import Error, NotFound, Refused, Unreadable, Usage
-from pipimem.history import STONES, write_beside
+from pipimem.history import STONES, TOMBSTONES, write_beside
 from pipimem.index import Hit, Scope
 from pipimem.opened import Opened, own_message
 from pipimem.text import one_line, printable
@@ -17,7 +17,7 @@ from pipimem.workspace import NO_DOCUMENT, find
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
     from typing import Any
 
@@ -75,6 +75,24 @@ class Memory(Opened):
         if self._meaning is not None:
             self._meaning.close()
             self._meaning = None
+
+    def apply(
+        self,
+        plan: Plan,
+        *,
+        tombstone: str = "",
+        into: str = TOMBSTONES,
+        forgetting: Mapping[str, str | None] | None = None,
+    ) -> Applied:
+        """Writes a plan: all of its files or none, then commits exactly those, then indexes them.
+
+        See `Opened.apply`. A `forget` that was broken off is finished first; `notes` say so.
+        """
+        if os.path.isdir(self.workspace.private("state", "forgetting")):
+            from pipimem import forgetting as forgets
+
+            forgets.resume(self)
+        return super().apply(plan, tombstone=tombstone, into=into, forgetting=forgetting)
 
     @property
     def meaning(self) -> Meaning | None:
@@ -690,9 +708,10 @@ class Memory(Opened):
         """Takes something out for good, of the files and of every store, and remembers, without text, not to learn it.
 
         One of: `refs` (entries, `path:line`, `path#heading`), `source` (all that rests on a message or a
-        conversation), `match` (what holds a text, in `channel` only where given). What a person wrote goes only where
-        it is what was named: a match that fits several such things is `Usage` with the list, unless `everything`.
-        `still` names where the same words stand yet. Git keeps old versions; `in_git` says whether it has one.
+        conversation), `match` (what holds a text, what was only said yet too; in `channel` only where given).
+        What a person wrote goes only where it is what was named: a match that fits several such things is `Usage` with
+        the list, unless `everything`. `still` names where the same words stand yet. Git keeps old versions; `in_git`
+        says whether it has one. One that is broken off is finished by the next change.
         """
         from pipimem import forgetting
 

@@ -88,6 +88,15 @@ class Queue:
 
         self._rewrite(changed)
 
+    def rebase(self, ticket: str, base: Mapping[str, str | None]) -> None:
+        """The line begins with other texts of these files: a commit of a person's edit comes before it."""
+
+        def on(row: Row) -> Row:
+            files = {path: {**marks, "before": base.get(path, marks["before"])} for path, marks in row["files"].items()}
+            return {**row, "files": files} if row.get("ticket") == ticket else row
+
+        self._rewrite(on)
+
     def remove(self, ticket: str) -> None:
         """The line is done, or never will be."""
         self._rewrite(lambda row: None if row.get("ticket") == ticket else row)

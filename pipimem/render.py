@@ -294,8 +294,9 @@ def forgotten_json(done: Forgotten, *, dry_run: bool) -> dict[str, Any]:
 
 
 def forgotten_text(done: Forgotten, *, dry_run: bool) -> str:
-    """The same for a person; a dry run shows what each place says."""
-    text = applied_text(done.applied.plan, done.applied.changes, None if dry_run else done.applied)
+    """The same for a person; a dry run shows what each place says. Of what stood in no file only the records tell."""
+    changes = done.applied.changes
+    text = applied_text(done.applied.plan, changes, None if dry_run else done.applied) if changes else ""
     lines = [f"  from {record}\n" for record in done.records]
     if dry_run:
         lines = [f"  {p.what:<8} {p}: {clip(one_line(p.text), 80)}\n" for p in done.places] + lines

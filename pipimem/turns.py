@@ -193,6 +193,10 @@ class Turns:
                 write_private(self._path, encode(_lines(kept)))
         return len(gone)
 
+    def holding(self, meant: Callable[[str, str], bool]) -> list[str]:
+        """The references of the messages `forget` would take out."""
+        return [self._reference(row) for row in self._rows() if row.get("role") and self._is(row, meant)]
+
     def _is(self, row: Mapping[str, Any], meant: Callable[[str, str], bool]) -> bool:
         text = "\n".join([row["text"], row["name"], *row["files"], *row["commands"]])
         return meant(text, self._reference(row))

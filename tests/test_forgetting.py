@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pipimem.errors import NotFound, Usage
+from pipimem.git import Deferred
 from pipimem.importers import load
 from pipimem.memory import Memory
 from tests.conftest import run, write
@@ -90,8 +92,49 @@ def test_a_forgotten_fact_is_nowhere_and_does_not_come_back(
     window = memory.recorded("ops")
     memory.apply(memory.propose("ops", window.transcript))
     assert not [name for name in left(root, word) if not name.startswith(".pipimem/state/turns/")]
+    assert memory.forget(match=word, channel="ops").records[0] == "recorded messages of ops: 1"
     with pytest.raises(NotFound):
         memory.forget(match=word, channel="ops")
+
+
+@pytest.mark.parametrize(("said", "word"), [("记住：老王对花生过敏", "花生"), ("Remember: no eggs", "eggs")])
+def test_a_short_fact_is_nowhere_either(make: Make, root: Path, said: str, word: str) -> None:
+    memory = make({"pipimem.toml": "[workspace.kinds]\nops = 'direct'\n"}, git=True)
+    memory.add_channel("ops")
+    memory.turn("ops", [{"role": "user", "content": said}])
+    memory.apply(memory.propose("ops", memory.recorded("ops").transcript))
+    entry = next(iter(h for h in memory.search(word, "ops") if h.layer == "memory"), None)
+    ref = entry.ref if entry else memory.add(said.partition(": ")[2], "ops").plan.ops[0].id
+    memory.turn("ops", [{"role": "user", "content": f"{said} (again)"}])
+    memory.recall(f"who was it again: {said}?", "ops", session="s1")
+    done = memory.forget(ref)
+    assert left(root, word) == []
+    assert not done.still
+    assert done.proof
+    assert not memory.search(word, "ops")
+
+
+def test_one_word_goes_where_the_message_made_it_and_is_named_elsewhere(make: Make, root: Path) -> None:
+    block = "## 2026-03-0{n} Talk\n\n- fact: Bob is the new one\n- decision: other\n- Evidence: turn:ops.{n}-{n}, 1 message\n"
+    memory = make(
+        {
+            f"{OPS}/MEMORY.md": "- Bob <!-- m-0000000a src=turn:ops#1 by=updater -->\n- Bobby is somebody else\n",
+            f"{OPS}/HISTORY.md": "# H\n\n" + block.format(n=1) + "\n" + block.format(n=2),
+            "memory/people.md": "# People\n\nAsk Bob.\n",
+        }
+    )
+    memory.turn("ops", [{"role": "user", "content": "Bob it is"}])
+    memory.turn("ops", [{"role": "user", "content": "what did Bob say"}])
+    done = memory.forget("m-0000000a")
+    assert (root / OPS / "MEMORY.md").read_text(encoding="utf-8") == "- Bobby is somebody else\n"
+    history = (root / OPS / "HISTORY.md").read_text(encoding="utf-8")
+    assert history == "# H\n\n" + block.format(n=1).replace("- fact: Bob is the new one\n", "") + "\n" + block.format(
+        n=2
+    )
+    assert done.proof == ""
+    assert set(done.still) == {
+        f"{OPS}/HISTORY.md:10", "memory/people.md:3", "recorded messages of ops: 1", ".pipimem/state/turns/ops.jsonl",
+    }  # fmt: skip
 
 
 def test_by_source_everything_that_rests_on_a_conversation_goes(make: Make, root: Path, tmp_path: Path) -> None:
@@ -159,6 +202,40 @@ def test_a_match_takes_one_thing_a_person_wrote_and_lists_several(make: Make, ro
         "# Depot\n\nThe crane was oiled. Nobody was hurt.\n\n- 其他的事\n"
     )
     assert left(root, "otter", "pelican") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "match", "other"),
+    [
+        ("Remember: the heron lantern hangs in hall two.", "heron lantern", "We decided on copper pipes."),
+        ("记住：苍鹭灯挂在二号大厅。", "苍鹭灯", "我们决定用铜管。"),
+    ],
+)
+def test_a_match_reaches_what_was_only_said_yet(
+    make: Make, root: Path, tmp_path: Path, said: str, match: str, other: str
+) -> None:
+    memory = make({"pipimem.toml": "[workspace.kinds]\nops = 'direct'\n"}, git=True)
+    memory.add_channel("ops")
+    talk = transcript(tmp_path / "chat.jsonl", said, other)
+    memory.import_sessions("jsonl", str(talk), channel="ops")
+    memory.turn("ops", [{"role": "user", "content": said}, {"role": "user", "content": other}])
+    memory.recall(f"Tell me where it was: {said}", "ops", session="s1")
+    assert memory.forget(match=match, dry_run=True).records[0] == "recorded messages of ops: 1"
+    done = memory.forget(match=match)
+    assert not done.places
+    assert done.proof
+    assert left(root, match) == []
+    memory.turn("ops", [{"role": "user", "content": said}])
+    told = run("-w", root, "forget", "--match", match)
+    assert told.out.startswith("  from recorded messages of ops: 1\n")
+    assert "undo" not in told.out
+    memory.import_sessions("jsonl", str(talk), channel="ops", force=True)
+    assert memory.session_search(match, "ops") == []
+    assert memory.session_search(other, "ops")
+    for plan in (memory.propose("ops", load(str(talk))), memory.propose("ops", memory.recorded("ops").transcript)):
+        assert not [op for op in plan.ops if match in op.text]
+    with pytest.raises(NotFound):
+        memory.forget(match=match)
 
 
 def test_a_match_that_fits_several_machine_entries_is_answered_with_the_list(make: Make, root: Path) -> None:
@@ -261,6 +338,73 @@ def test_what_git_never_had_it_does_not_get_by_forgetting(make: Make, root: Path
     assert git(root, "status", "--porcelain") == "?? pipimem.toml\n"
 
 
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("beside", ["", "- 手写的\n"])
+def test_an_entry_a_person_just_edited_goes_by_the_command_and_comes_back_by_undo(
+    make: Make, root: Path, beside: str, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipimem.git.LOCK_WAIT", 0.1)
+    memory = make({f"{OPS}/MEMORY.md": "# M\n\n- first\n"}, git=True)
+    entry = memory.add("门禁密码写在蓝色本子里", "ops").plan.ops[0].id
+    path = root / OPS / "MEMORY.md"
+    had = path.read_text(encoding="utf-8")
+    path.write_text(had.replace("蓝色本子", "红色本子的封底") + beside, encoding="utf-8")
+    if late:
+        (root / ".git/index.lock").write_bytes(b"")
+    done = memory.forget(entry)
+    if late:
+        assert done.applied.deferred
+        (root / ".git/index.lock").unlink()
+        assert memory.commit_waiting() == ""
+    assert done.in_git  # the entry, in other words
+    assert "红色本子" not in everything_in_git(root)
+    assert memory.log(limit=1)[0].subject == "ops: forget an entry"
+    assert f"<!-- {entry}" in git(root, "show", f"HEAD^:{OPS}/MEMORY.md")
+    who = git(root, "log", "-2", "--format=%an", "--", OPS).split("\n")
+    assert who[:2] == (["pipimem", "Ines Vale"] if beside else ["pipimem", "pipimem"])
+    assert path.read_text(encoding="utf-8") == git(root, "show", f"HEAD:{OPS}/MEMORY.md")
+    memory.undo(done.applied.plan.run)
+    assert path.read_text(encoding="utf-8") == had + beside
+
+
+def test_edits_beside_what_is_forgotten_stay_the_persons(make: Make, root: Path) -> None:
+    memory = make({f"{OPS}/MEMORY.md": "# M\n\n- first\n"}, git=True)
+    memory.add("the quail pump is loud", "ops")
+    path = root / OPS / "MEMORY.md"
+    before = path.read_text(encoding="utf-8").replace("- first\n", "- first of all\n- 手写的\n")
+    path.write_text(before, encoding="utf-8")
+    run = memory.forget(match="quail pump").applied.plan.run
+    assert git(root, "show", f"HEAD^:{OPS}/MEMORY.md") == before
+    assert git(root, "log", "-2", "--format=%an", "--", OPS) == "pipimem\nInes Vale\n"
+    memory.undo(run)
+    assert path.read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize("word", ["老王的备用灯 (二号) 坏了", "The gecko [lamp] is broken. Again?"])
+def test_what_git_has_in_an_older_commit_or_in_a_message_is_said(
+    make: Make, root: Path, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = make({f"{OPS}/MEMORY.md": "# M\n\n- first\n"}, git=True)
+    memory.add("a second thing", "ops")
+    path = root / OPS / "MEMORY.md"
+    assert not memory.commits.knows([(f"{OPS}/MEMORY.md", word.encode())])
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"{text}- {word}\n", encoding="utf-8")
+    git(root, "commit", "-qam", "by hand")
+    path.write_text(text, encoding="utf-8")
+    git(root, "commit", "-qam", "and out again")
+    path.write_text(f"{text}- {word}\n", encoding="utf-8")  # typed once more, which git does not have
+    assert memory.forget(match=word).in_git
+    git(root, "checkout", "-q", "--orphan", "new")
+    git(root, "commit", "-qm", f"say “{word.upper()}”")
+    git(root, "branch", "-D", "main")
+    assert memory.commits.knows([("", word.encode())])
+    git(root, "commit", "-q", "--amend", "-m", "say nothing")
+    assert not memory.commits.knows([("", word.encode())])
+    monkeypatch.setattr("pipimem.git.Repository.keeps", lambda *_: (_ for _ in ()).throw(Deferred(str(root), "slow")))
+    assert memory.commits.knows([("", word.encode())])  # when in doubt
+
+
 def test_a_commit_that_waits_loses_what_is_forgotten_with_its_blob(
     make: Make, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +441,47 @@ def test_the_command_shows_first_and_says_what_git_keeps(make: Make, root: Path)
     assert run("-w", root, "forget").code == 2
     assert run("-w", root, "forget", "--match", "ferret").code == 1
     assert run("-w", root, "forget", "m-00000001", "--match", "x").code == 2
+
+
+@pytest.mark.parametrize("at", ["apply", "enlist", "commit", "_swept"])
+@pytest.mark.parametrize("then", ["add", "doctor", "forget"])
+def test_one_that_is_killed_is_finished_by_the_next_command(make: Make, root: Path, at: str, then: str) -> None:
+    memory = make({"pipimem.toml": "[workspace.kinds]\nops = 'direct'\n"}, git=True)
+    memory.add_channel("ops")
+    memory.turn("ops", [{"role": "user", "content": f"记住：{FAKT}。"}])
+    memory.apply(memory.propose("ops", memory.recorded("ops").transcript))
+    entry = next(h for h in memory.search(FAKT, "ops") if h.layer == "memory").ref
+    memory.close()
+    script = (
+        "import os, sys, pipimem; from pipimem import forgetting, history, opened\n"
+        "def die(*a, **k): k.get('dry_run') or os._exit(9)\n"
+        "root, at, entry = sys.argv[1:]\n"
+        "owner = {'apply': opened.Opened, '_swept': forgetting}.get(at, history.History)\n"
+        "setattr(owner, at, die)\n"
+        "pipimem.open(root).forget(entry)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(root), at, entry], check=False)
+    assert done.returncode == 9
+    assert "备用钥匙" in (root / ".pipimem/state/turns/ops.jsonl").read_text(encoding="utf-8")
+
+    told = run("-w", root, "doctor")
+    assert "unfinished forget" in told.out
+    args = {
+        "add": ["add", "--channel", "ops", "other"], "doctor": ["doctor", "--fix"], "forget": ["forget", entry],
+    }  # fmt: skip
+    ran = run("-w", root, *args[then])
+    if then == "doctor":
+        assert "what was broken off is finished: recorded messages of ops: 1" in ran.out
+    else:
+        assert "A forget that was broken off is finished (recorded messages of ops: 1" in ran.err
+    assert not (root / ".pipimem/state/forgetting").exists()
+    assert "unfinished forget" not in run("-w", root, "doctor").out
+    stores = [name for name in left(root, "备用钥匙") if name.startswith(".pipimem/state")]
+    assert stores == []
+    if at == "apply" and then != "forget":  # nothing had left the files yet: that is said
+        assert f"still stands in {OPS}/" in ran.err
+    else:
+        assert left(root, "备用钥匙") == []
 
 
 # The ways to take it out of git's history, as docs/operations.md gives them

@@ -170,17 +170,20 @@ def _forget(options: Namespace) -> int:
     from pipimem import render
 
     with opened(options) as memory:
-        done = memory.forget(
-            *options.refs, source=options.source, match=options.match, channel=options.channel,
-            everything=options.everything, dry_run=options.dry_run,
-        )  # fmt: skip
-        say_notes(memory)
+        try:
+            done = memory.forget(
+                *options.refs, source=options.source, match=options.match, channel=options.channel,
+                everything=options.everything, dry_run=options.dry_run,
+            )  # fmt: skip
+        finally:  # a broken off one may have been finished
+            say_notes(memory)
     if options.json:
         print_json(render.forgotten_json(done, dry_run=options.dry_run))
     else:
         print(render.scrubbed(render.forgotten_text(done, dry_run=options.dry_run)), end="")
     for place in done.still:
-        print(f"pipimem: the same words still stand in {render.scrubbed(place)}.", file=sys.stderr)
+        may = "may" if place.endswith(")") else "still"  # a file that could not be looked through
+        print(f"pipimem: the same words {may} stand in {render.scrubbed(place)}.", file=sys.stderr)
     if done.in_git:
         print("pipimem: git still has the old text; see 'Forgetting' in docs/operations.md.", file=sys.stderr)
     return 0
