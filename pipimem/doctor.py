@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from pipimem import forgetting
 from pipimem.errors import Error, Refused
 from pipimem.files import is_temporary, lives, locked, own_folder, reason, write_private
-from pipimem.state import history
 from pipimem.text import one_line, plural, printable
 
 if TYPE_CHECKING:
