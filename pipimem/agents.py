@@ -38,7 +38,7 @@ def add(
     where, op, templates = editing.addition(memory, text, None if shared else channel, shared, kind, heading)
     op = replace(op, text=_dated(memory, op.text, kind), facts={**op.facts, **_on_trial(memory)})
     _refuse(memory, op)
-    reason = _unsafe(memory, op.text) or (SHARED if shared else "")
+    reason = _unsafe(memory, op.text) or _unsafe(memory, op.heading) or (SHARED if shared else "")
     return _settled(memory, where, op, templates, reason)
 
 
@@ -129,9 +129,10 @@ def _unsafe(memory: Opened, text: str) -> str:
 
 def _refuse(memory: Opened, op: Op) -> None:
     """Raises `Refused` for what no tool may write, nor propose."""
-    memory.refuse_secret(op.text)
-    if "hidden" in _unsafe(memory, op.text):
-        raise Refused("The text holds hidden characters.", "Nothing was changed.")
+    for part in (op.text, op.heading):
+        memory.refuse_secret(part)
+        if "hidden" in _unsafe(memory, part):
+            raise Refused("The text holds hidden characters.", "Nothing was changed.")
     for path, why in ((TOMBSTONES, "It was forgotten before"), (REJECTED, "A person rejected it before")):
         stones = memory.stones(path)
         if stones and guards.forgotten(stones, memory.key(), op.text, []):

@@ -27,7 +27,8 @@ def add(
     """One more entry in the channel's MEMORY, or in the shared USER or MEMORY; durable at once, still scanned."""
     where, op, templates = addition(memory, text, channel, target, kind, heading)
     memory.refuse_secret(op.text)
-    if reason := guards.unsafe(op.text):
+    memory.refuse_secret(op.heading)
+    if reason := guards.unsafe(op.text) or guards.unsafe(op.heading):
         memory.notes.append(f"It is stored and can be searched, but never recalled on its own: {reason}.")
     return memory.apply(memory.planned(where, [op], templates, "person"))
 

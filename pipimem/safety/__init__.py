@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from pipimem.safety.views import Span
 
-VERSION = 2
-"""Raised whenever a verdict may change for some text; part of the index fingerprint."""
+VERSION = 3
+"""Raised whenever a verdict may change for some passage; part of the index fingerprint."""
 
 
 class Finding:

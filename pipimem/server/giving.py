@@ -79,7 +79,8 @@ def passages(call: Call, hits: Sequence[Hit]) -> list[answers.Passage]:
     leader = {id(hit): f"{group[0].path}:{group[0].line}" for group in groups for hit in group[1:]}
     return [
         {
-            "ref": hit.ref, "path": hit.path, "line": hit.line, "heading": hit.heading, "channel": hit.channel,
+            "ref": hit.ref, "path": hit.path, "line": hit.line,
+            "heading": [guarded(title) for title in hit.heading], "channel": hit.channel,
             "layer": hit.layer, "kind": hit.kind, "date": hit.date, "score": round(hit.score, 3),
             "text": text(call, hit.text, hit.verdict, f"{hit.path}:{hit.line}"), "warning": hit.verdict,
             "alike": leader.get(id(hit), ""),
@@ -127,7 +128,8 @@ def opened(call: Call, shown: Shown) -> answers.Opened:
         return _nothing(shown.ref, f"There is no document '{shown.path}' in scope. See memory_status.")
     return {
         "ref": shown.ref, "path": shown.path, "line": shown.line, "channel": shown.channel, "id": shown.id,
-        "kind": shown.kind, "date": shown.date, "source": shown.source, "problem": shown.problem,
+        "kind": shown.kind, "date": shown.date, "source": shown.source,
+        "problem": lines(call, shown.problem, shown.ref),
         "text": "" if shown.problem or call.observing else lines(call, shown.text, shown.path),
     }  # fmt: skip
 
@@ -153,7 +155,8 @@ def written(call: Call, applied: Applied) -> answers.Written:
     """What a plan did. After an update the texts are others' words, and are given as any text of memory is."""
 
     def said(op: Op) -> str:
-        return text(call, op.text or op.heading, verdict(call, op.text), op.path)
+        words = op.text or op.heading
+        return text(call, words, verdict(call, words), op.path)
 
     names = [op.id for op in applied.plan.ops if op.op == "proposal"]
     waiting = applied.plan.proposed
