@@ -82,7 +82,7 @@ class MemoryTool:
         page = self._place(path)
         if self._memory.workspace.read(page) is not None:
             raise Refused(f"File {path} already exists")
-        if held := self._held(page, text):
+        if held := self._held(page, text, "", text):
             return held
         self._write([Op("file", page, text, reason="a page of the memory tool")], {page: None})
         return f"File created successfully at: {path}"
@@ -99,9 +99,9 @@ class MemoryTool:
                 f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
                 "Please ensure it is unique"
             )
-        if held := self._held(page, new):
-            return held
         after = text.replace(old, new, 1)
+        if held := self._held(page, new, text, after):
+            return held
         self._write([Op("file", page, after, reason="edited by the memory tool")], {page: encode(text)})
         at = text.count("\n", 0, found[0]) + 1
         shown = _numbered(after.split("\n"), max(1, at - 2), at + new.count("\n") + 2)
@@ -120,9 +120,9 @@ class MemoryTool:
         mine = self._is_own(page, encode(text))
         if not mine and at < len(lines):
             raise Refused(f"'{path}' holds a person's text: lines can only be added at its end, {len(lines)}.")
-        if held := self._held(page, said):
-            return held
         after = "\n".join([*lines[:at], said, *lines[at:]]) + "\n"
+        if held := self._held(page, said, text, after):
+            return held
         op = Op("file", page, after, reason="added to by the memory tool")
         self._write([op], {page: encode(text)}, own=mine)
         return f"The file {path} has been edited."
@@ -202,14 +202,19 @@ class MemoryTool:
 
     # What is written
 
-    def _held(self, page: str, text: str) -> str:
-        """Refuses what may not be written; leaves text that reads like an order to a person, and says so."""
+    def _held(self, page: str, said: str, before: str, after: str) -> str:
+        """Refuses what may not be written; leaves text that reads like an order to a person, and says so.
+
+        Judged is what the page would say in the lines that differ, and whatever new stands over lines that do not: an
+        order put together of harmless pieces is one.
+        """
         if self._writes >= MOST:
             raise Refused(f"This session has written {MOST} times; more has to wait for the next one.")
-        if len(text) > CHARACTERS:
+        if len(said) > CHARACTERS:
             raise Refused(f"A page takes at most {CHARACTERS:,} characters at once.")
+        text = _changed(before, after)
         self._memory.refuse_secret(text)
-        why = safety.verdict(text)
+        why = self._verdict(text) or ("instruction" if _unsafe(after) - _unsafe(before) else "")
         if not why:
             return ""
         now = self._memory.now()
@@ -219,6 +224,10 @@ class MemoryTool:
         self._memory.apply(replace(plan, ops=(op,), base={op.path: None}))
         self._writes += 1
         return f"Not written: it reads like an order or hides something. It waits for a person in {op.path}."
+
+    def _verdict(self, text: str) -> str:
+        config = self._memory.workspace.config
+        return safety.verdict(text, config["safety.patterns"], config["safety.allow"])
 
     def _write(self, ops: Sequence[Op], base: Mapping[str, bytes | None], *, own: bool = True) -> None:
         """Applies the operations to exactly the bytes that were read, and notes which pages are the model's now."""
@@ -268,6 +277,20 @@ def _name(path: str) -> str:
     if any(part.startswith(".") or not part or "\\" in part or not part.isprintable() for part in parts):
         raise Refused(f"Path {printable(path)} would escape {ROOT} directory or names something hidden.")
     return name
+
+
+def _changed(before: str, after: str) -> str:
+    """The lines of `after` between those it begins and ends with as `before` does."""
+    old, new = before.split("\n"), after.split("\n")
+    most = min(len(old), len(new))
+    first = next((n for n in range(most) if old[n] != new[n]), most)
+    last = next((n for n in range(most - first) if old[-1 - n] != new[-1 - n]), most - first)
+    return "\n".join(new[first : len(new) - last])
+
+
+def _unsafe(text: str) -> set[str]:
+    """What in a text hides something or reads like an order, wherever it stands."""
+    return {text[f.start : f.end] for f in (*safety.hidden(text), *safety.instructions(text))}
 
 
 def _listing(pages: Sequence[str], folder: str) -> list[str]:
