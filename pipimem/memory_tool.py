@@ -68,6 +68,8 @@ class MemoryTool:
         return "\n".join([head, top, *lines])
 
     def _text_of(self, path: str, page: str, span: object) -> str:
+        if self._memory.workspace.config["recall.mode"] == "observe":
+            raise Refused(f"The text of {path} is not given: mode is observe.", "A person changes 'recall.mode'.")
         data = safety.withheld(self._memory.workspace.read(page) or b"")
         lines = self._memory.redacted(scrub(decode(data))).split("\n")
         first, last = 1, len(lines)
@@ -79,7 +81,7 @@ class MemoryTool:
 
     def _create(self, command: Mapping[str, Any]) -> str:
         path, text = _given(command, "path"), _given(command, "file_text")
-        page = self._place(path)
+        page = self._new(path)
         if self._memory.workspace.read(page) is not None:
             raise Refused(f"File {path} already exists")
         if held := self._held(page, text, "", text):
@@ -103,6 +105,8 @@ class MemoryTool:
         if held := self._held(page, new, text, after):
             return held
         self._write([Op("file", page, after, reason="edited by the memory tool")], {page: encode(text)})
+        if self._memory.workspace.config["recall.mode"] == "observe":
+            return f"The memory file {path} has been edited."
         at = text.count("\n", 0, found[0]) + 1
         shown = _numbered(after.split("\n"), max(1, at - 2), at + new.count("\n") + 2)
         return f"The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{shown}"
@@ -143,7 +147,7 @@ class MemoryTool:
         if any(page == _name(new) or page.startswith(_name(new) + "/") for page in pages):
             raise Refused(f"The destination {new} already exists")
         single = self._page(_name(old)) in moved
-        places = {page: self._place(new if single else new + page[len(self._page(_name(old))) :]) for page in moved}
+        places = {page: self._new(new if single else new + page[len(self._page(_name(old))) :]) for page in moved}
         ops = [Op("file", places[page], decode(data), reason="renamed by the memory tool")
                for page, data in moved.items()]  # fmt: skip
         ops += [Op("remove", page, reason="renamed by the memory tool") for page in moved]
@@ -172,6 +176,14 @@ class MemoryTool:
         if not name or not self._memory.workspace.is_document(page):
             raise Refused(f"{path} cannot be a page: pages are Markdown files such as {ROOT}/topic.md.")
         return page
+
+    def _new(self, path: str) -> str:
+        """The document a new page would be. Raises `Refused` too for a name that no text could hold: it is recalled."""
+        for part in _name(path).removesuffix(".md").split("/"):
+            self._memory.refuse_secret(part)
+            if self._verdict(part):
+                raise Refused("The name reads like an order or hides something.", "Give the page another name.")
+        return self._place(path)
 
     def _there(self, path: str) -> tuple[str, str]:
         page = self._place(path)

@@ -347,6 +347,7 @@ def passages(
 
     What the front matter says of the confidence of a note (`known`) goes for every passage that is no entry. An unsafe
     heading counts for all below it, and is named without what makes it unsafe: references and labels are made of it.
+    So does the name of a note for all of it.
     """
     parsed = parsed or outline(data) or markdown.parse(data)
     layer_entries = document.layer in ENTRY_LAYERS
@@ -357,6 +358,8 @@ def passages(
     patterns, allow = workspace.config["safety.patterns"], workspace.config["safety.allow"]
     stem = os.path.basename(document.path).removesuffix(".md") if document.layer == "note" else ""
     private = safety.private_ranges(data)
+    spoken = document.path.removesuffix(".md").split("/")[2 if document.channel else 0 :] if stem else ()
+    unsafe = {word for part in spoken for word in safety.verdict(part, patterns, allow).split(",")}
     for piece in markdown.pieces(parsed, entries=layer_entries, dated=dated):
         raw = data[piece.start : piece.end]
         text = scrub(piece.entry.text if piece.entry else markdown.uncommented(decode(raw)))
@@ -366,10 +369,10 @@ def passages(
         day = days.get(piece.trail)
         if day is None:
             day = days[piece.trail] = _date(document, trail)
-        found = set(safety.verdict(text, patterns, allow).split(","))
+        found = unsafe.union(safety.verdict(text, patterns, allow).split(","))
         for title in trail:
             if title not in heads:
-                heads[title] = _judged(title, patterns, allow)
+                heads[title] = safety.named(title, patterns, allow)
             names.append(heads[title][0])
             found.update(heads[title][1].split(","))
         name = f"{document.path}#{' > '.join(names)}" if names else document.path
@@ -380,13 +383,6 @@ def passages(
         )  # fmt: skip
         text = safety.without_private(text) if private else text
         yield columns, (" ".join([stem, *trail[:-1]]).strip(), trail[-1] if trail else ""), text
-
-
-def _judged(title: str, patterns: Sequence[str], allow: Sequence[str]) -> tuple[str, str]:
-    """A heading as it may be named, and what the scanner says of it."""
-    verdict = safety.verdict(title, patterns, allow)
-    shown = safety.redact(title, patterns, allow) if verdict else title
-    return "(withheld)" if verdict and safety.verdict(shown, patterns, allow) else shown, verdict
 
 
 def _facts(parsed: Parsed, piece: Piece, day: str, known: Knowledge | None) -> tuple[Any, ...]:

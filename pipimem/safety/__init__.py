@@ -57,6 +57,13 @@ def redact(text: str, extra: Sequence[str] = (), allow: Sequence[str] = ()) -> s
     return text
 
 
+def named(text: str, extra: Sequence[str] = (), allow: Sequence[str] = ()) -> tuple[str, str]:
+    """A heading or name as it may stand in a reference or label, and its verdict."""
+    found = verdict(text, extra, allow)
+    shown = redact(text, extra, allow) if found else text
+    return "(withheld)" if found and verdict(shown, extra, allow) else shown, found
+
+
 def without_private(text: str) -> str:
     """The text with each private span replaced by "[redacted:private]"; the same object when there is none."""
     return _without(text, private(text))
