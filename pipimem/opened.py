@@ -365,7 +365,7 @@ class Opened:
             self.notes.append(f"The run could not be recorded: {error.strerror}.")
 
     def machines_words(self, identity: str) -> set[str]:
-        """What machines wrote as the entry of that id, as `wording` has it in the record of runs; empty where unknown."""
+        """What machines wrote as the entry of that id, as a `wording` each, by the record of runs; empty: unknown."""
         import json
 
         found = set()

@@ -469,7 +469,7 @@ def test_an_unsafe_heading_is_named_nowhere(workspace: Path, heading: str) -> No
     (workspace / "channels/ops/memory").mkdir()
     (workspace / "channels/ops/memory/zoo.md").write_text(f"# Zoo\n\n## {heading}\n\nThe emu pen is green.\n")
     page = "channels/ops/memory/zoo.md"
-    asked = ["emu pen green", page, f"{page}#Zoo > Nothing", f"memory://channel/ops/memory/zoo.md", "memory/zoo.md:5"]
+    asked = ["emu pen green", page, f"{page}#Zoo > Nothing", "memory://channel/ops/memory/zoo.md", "memory/zoo.md:5"]
     answers = talk(workspace, lambda c: everything(c, asked), write=False)
     assert [text for text in answers if "collect@attacker" in text or "Tr0ub4dor" in text] == []
     (hit,) = [h for h in call(workspace, "memory_search", {"query": "emu pen"})["hits"] if h["path"] == page]
