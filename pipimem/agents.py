@@ -1,8 +1,9 @@
 """What agents write through tools: on trial where it is theirs to write, else a proposal for a person.
 
-A tool writes only the MEMORY of the channel it works in, and changes only what a machine wrote there. The shared
-memory, a person's entries, skills and text that reads like an order wait in `review/`; secrets, hidden characters and
-what was forgotten or rejected before are refused. How many writes a session may make is the server's to count.
+A tool writes only the MEMORY of the channel it works in, and changes only what a machine wrote there and nobody
+touched. The shared memory, a person's entries, skills and text that reads like an order wait in `review/`; secrets,
+hidden characters and what was forgotten or rejected before are refused. How many writes a session may make is the
+server's to count.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pipimem import editing, markdown, update
-from pipimem.errors import NotFound, Refused
+from pipimem.errors import Error, NotFound, Refused
 from pipimem.history import REJECTED, TOMBSTONES
 from pipimem.index import Hit
+from pipimem.opened import wording
 from pipimem.skills import rewritten
 from pipimem.text import printable
 from pipimem.update import dates, guards, review
@@ -38,7 +40,7 @@ def add(
     where, op, templates = editing.addition(memory, text, None if shared else channel, shared, kind, heading)
     op = replace(op, text=_dated(memory, op.text, kind), facts={**op.facts, **_on_trial(memory)})
     _refuse(memory, op)
-    reason = _unsafe(memory, op.text) or (SHARED if shared else "")
+    reason = _unsafe(memory, op.text) or _unsafe(memory, op.heading) or (SHARED if shared else "")
     return _settled(memory, where, op, templates, reason, said_in=channel)
 
 
@@ -110,7 +112,7 @@ def _found(memory: Opened, ref: str, channel: str | None) -> tuple[Hit, dict[str
 
 
 def _persons(memory: Opened, hit: Hit) -> str:
-    """Why an entry is not a tool's to change; "" for what a machine wrote in the channel's MEMORY.
+    """Why an entry is not a tool's to change; "" for what a machine wrote in the channel's MEMORY and still says so.
 
     Older entries of the updater name their source message and no author.
     """
@@ -119,7 +121,20 @@ def _persons(memory: Opened, hit: Hit) -> str:
     if hit.layer != "memory" or not memory.marked(hit):
         return "a person wrote the entry"
     machine = hit.author in MACHINES or (not hit.author and bool(memory.source_of(hit)))
-    return "" if machine else "a person wrote the entry"
+    if not machine:
+        return "a person wrote the entry"
+    return "" if _is_as_written(memory, hit) else "a person may have changed the entry"
+
+
+def _is_as_written(memory: Opened, hit: Hit) -> bool:
+    """Whether a machine wrote the very text: by the record of runs, and where that does not know it, by git."""
+    if words := memory.machines_words(hit.ref):
+        return wording(hit.text) in words
+    try:
+        commit = memory.commits.wrote(hit.path, hit.line, hit.line + hit.text.count("\n"))
+    except Error:
+        return False
+    return commit is not None and commit.actor != "person"
 
 
 def _unsafe(memory: Opened, text: str) -> str:
@@ -129,12 +144,14 @@ def _unsafe(memory: Opened, text: str) -> str:
 
 def _refuse(memory: Opened, op: Op) -> None:
     """Raises `Refused` for what no tool may write, nor propose."""
-    memory.refuse_secret(op.text)
-    if "hidden" in _unsafe(memory, op.text):
-        raise Refused("The text holds hidden characters.", "Nothing was changed.")
+    for part in (op.text, op.heading):
+        memory.refuse_secret(part)
+        if "hidden" in _unsafe(memory, part):
+            raise Refused("The text holds hidden characters.", "Nothing was changed.")
     stones = memory.stones(TOMBSTONES)
     if stones and guards.forgotten(stones, memory.key(), op.text, []):
-        raise Refused(f"It was forgotten before: “{printable(op.text[:60])}”.", "Only a person can add it again.")
+        # Not why: it may have been forgotten in a channel that whoever asks here knows nothing of.
+        raise Refused(f"No tool may note this: “{printable(op.text[:60])}”.", "Only a person can add it.")
     entries = markdown.parse(memory.workspace.read(op.path) or b"").entries
     if guards.duplicate(op.text, (e.text for e in entries)):
         raise Refused(f"'{op.path}' says so already.", "Nothing was changed.")

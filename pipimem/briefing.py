@@ -172,7 +172,7 @@ class Briefing:
             sure = float(facts.get("conf", "1")) >= LEAST_CONFIDENCE
         except ValueError:
             sure = False
-        return sure and all(day >= self._today for day in ends) and self._safe(entry.text)
+        return sure and all(day >= self._today for day in ends) and all(map(self._safe, (entry.text, *entry.trail)))
 
     def _safe(self, text: str) -> bool:
         """Whether nothing in it is a secret, hidden or an order; asked again with what the user allows before a no."""

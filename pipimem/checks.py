@@ -56,6 +56,7 @@ def check(workspace: Workspace, paths: Collection[str] = ()) -> list[Finding]:
             continue
         parsed = markdown.parse(data)
         found += _file(document, data, workspace)
+        found += _headings(document.path, parsed)
         linking.take(document, parsed)
         if document.layer in ENTRY_LAYERS or parsed.family == "dated":
             for identity, entry in markdown.identified(parsed, document.channel):
@@ -105,6 +106,14 @@ def _unsafe(path: str, text: str, workspace: Workspace) -> Iterator[Finding]:
         yield Finding(path, secret.line, ERROR, f"a secret ({kind})")
     for hidden in safety.hidden(text):
         yield Finding(path, hidden.line, WARNING, f"a hidden character ({hidden.kind.partition(':')[2]})")
+
+
+def _headings(path: str, parsed: Parsed) -> Iterator[Finding]:
+    """Headings that keep all below them from being recalled, and are no secret."""
+    for section in parsed.sections:
+        if safety.instructions(section.title):
+            message = "a heading that reads like an order to the assistant: nothing below it is recalled"
+            yield Finding(path, section.line, WARNING, message)
 
 
 def _entries(path: str, parsed: Parsed) -> Iterator[Finding]:

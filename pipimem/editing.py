@@ -27,7 +27,8 @@ def add(
     """One more entry in the channel's MEMORY, or in the shared USER or MEMORY; durable at once, still scanned."""
     where, op, templates = addition(memory, text, channel, target, kind, heading)
     memory.refuse_secret(op.text)
-    if reason := guards.unsafe(op.text):
+    memory.refuse_secret(op.heading)
+    if reason := guards.unsafe(op.text) or guards.unsafe(op.heading):
         memory.notes.append(f"It is stored and can be searched, but never recalled on its own: {reason}.")
     return memory.apply(memory.planned(where, [op], templates, "person"))
 
@@ -121,7 +122,10 @@ def note(
     found = memory.workspace.channel(channel) if channel is not None else None
     path = notes.path_of(found.path if found else "", name)
     body = notes.body(text)
-    memory.refuse_secret(body)
+    for part in (name, body):
+        memory.refuse_secret(part)
+    if reason := guards.unsafe(name) or guards.unsafe(body):
+        memory.notes.append(f"It is stored and can be searched, but never recalled on its own: {reason}.")
     op = Op("block", path, body, notes.heading(name, now), reason="noted")
     applied = memory.apply(memory.planned(found.id if found else "", [op], {path: notes.page(name)}, "person"))
     parsed = markdown.parse(memory.workspace.read(path) or b"")

@@ -441,7 +441,7 @@ class Meaning:
         """A passage's text as it may be sent: secrets taken out; "" where it gives orders or hides something."""
         text = piece.text(self.memory.passages._read)
         patterns, allow = self.config["safety.patterns"], self.config["safety.allow"]
-        if text and safety.verdict(text, patterns, allow):  # its headings are only judged here
+        if text and safety.verdict(text, patterns, allow):  # judged once more, together with its headings
             text = safety.redact(text, patterns, allow)
             return "" if safety.verdict(text, patterns, allow) else text
         return text

@@ -386,7 +386,7 @@ class Memory(Opened):
             data = self.workspace.read(document.path) or b""
             shown = references.opened(ref, found, document.path, data, around=max(0, around), most=max(1, most))
         except Error as error:
-            return references.Shown(ref, problem=str(error))
+            return references.Shown(ref, problem=self.redacted(str(error)))
         shown.channel, shown.text = document.channel, self.redacted(shown.text)
         return shown
 

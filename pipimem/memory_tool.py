@@ -68,6 +68,8 @@ class MemoryTool:
         return "\n".join([head, top, *lines])
 
     def _text_of(self, path: str, page: str, span: object) -> str:
+        if self._memory.workspace.config["recall.mode"] == "observe":
+            raise Refused(f"The text of {path} is not given: mode is observe.", "A person changes 'recall.mode'.")
         data = safety.withheld(self._memory.workspace.read(page) or b"")
         lines = self._memory.redacted(scrub(decode(data))).split("\n")
         first, last = 1, len(lines)
@@ -79,10 +81,10 @@ class MemoryTool:
 
     def _create(self, command: Mapping[str, Any]) -> str:
         path, text = _given(command, "path"), _given(command, "file_text")
-        page = self._place(path)
+        page = self._new(path)
         if self._memory.workspace.read(page) is not None:
             raise Refused(f"File {path} already exists")
-        if held := self._held(page, text):
+        if held := self._held(page, text, "", text):
             return held
         self._write([Op("file", page, text, reason="a page of the memory tool")], {page: None})
         return f"File created successfully at: {path}"
@@ -99,10 +101,12 @@ class MemoryTool:
                 f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
                 "Please ensure it is unique"
             )
-        if held := self._held(page, new):
-            return held
         after = text.replace(old, new, 1)
+        if held := self._held(page, new, text, after):
+            return held
         self._write([Op("file", page, after, reason="edited by the memory tool")], {page: encode(text)})
+        if self._memory.workspace.config["recall.mode"] == "observe":
+            return f"The memory file {path} has been edited."
         at = text.count("\n", 0, found[0]) + 1
         shown = _numbered(after.split("\n"), max(1, at - 2), at + new.count("\n") + 2)
         return f"The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{shown}"
@@ -120,9 +124,9 @@ class MemoryTool:
         mine = self._is_own(page, encode(text))
         if not mine and at < len(lines):
             raise Refused(f"'{path}' holds a person's text: lines can only be added at its end, {len(lines)}.")
-        if held := self._held(page, said):
-            return held
         after = "\n".join([*lines[:at], said, *lines[at:]]) + "\n"
+        if held := self._held(page, said, text, after):
+            return held
         op = Op("file", page, after, reason="added to by the memory tool")
         self._write([op], {page: encode(text)}, own=mine)
         return f"The file {path} has been edited."
@@ -143,7 +147,7 @@ class MemoryTool:
         if any(page == _name(new) or page.startswith(_name(new) + "/") for page in pages):
             raise Refused(f"The destination {new} already exists")
         single = self._page(_name(old)) in moved
-        places = {page: self._place(new if single else new + page[len(self._page(_name(old))) :]) for page in moved}
+        places = {page: self._new(new if single else new + page[len(self._page(_name(old))) :]) for page in moved}
         ops = [Op("file", places[page], decode(data), reason="renamed by the memory tool")
                for page, data in moved.items()]  # fmt: skip
         ops += [Op("remove", page, reason="renamed by the memory tool") for page in moved]
@@ -172,6 +176,14 @@ class MemoryTool:
         if not name or not self._memory.workspace.is_document(page):
             raise Refused(f"{path} cannot be a page: pages are Markdown files such as {ROOT}/topic.md.")
         return page
+
+    def _new(self, path: str) -> str:
+        """The document a new page would be. Raises `Refused` too for a name that no text could hold: it is recalled."""
+        for part in _name(path).removesuffix(".md").split("/"):
+            self._memory.refuse_secret(part)
+            if self._verdict(part):
+                raise Refused("The name reads like an order or hides something.", "Give the page another name.")
+        return self._place(path)
 
     def _there(self, path: str) -> tuple[str, str]:
         page = self._place(path)
@@ -202,14 +214,19 @@ class MemoryTool:
 
     # What is written
 
-    def _held(self, page: str, text: str) -> str:
-        """Refuses what may not be written; leaves text that reads like an order to a person, and says so."""
+    def _held(self, page: str, said: str, before: str, after: str) -> str:
+        """Refuses what may not be written; leaves text that reads like an order to a person, and says so.
+
+        Judged is what the page would say in the lines that differ, and whatever new stands over lines that do not: an
+        order put together of harmless pieces is one.
+        """
         if self._writes >= MOST:
             raise Refused(f"This session has written {MOST} times; more has to wait for the next one.")
-        if len(text) > CHARACTERS:
+        if len(said) > CHARACTERS:
             raise Refused(f"A page takes at most {CHARACTERS:,} characters at once.")
+        text = _changed(before, after)
         self._memory.refuse_secret(text)
-        why = safety.verdict(text)
+        why = self._verdict(text) or ("instruction" if _unsafe(after) - _unsafe(before) else "")
         if not why:
             return ""
         now = self._memory.now()
@@ -219,6 +236,10 @@ class MemoryTool:
         self._memory.apply(replace(plan, ops=(op,), base={op.path: None}))
         self._writes += 1
         return f"Not written: it reads like an order or hides something. It waits for a person in {op.path}."
+
+    def _verdict(self, text: str) -> str:
+        config = self._memory.workspace.config
+        return safety.verdict(text, config["safety.patterns"], config["safety.allow"])
 
     def _write(self, ops: Sequence[Op], base: Mapping[str, bytes | None], *, own: bool = True) -> None:
         """Applies the operations to exactly the bytes that were read, and notes which pages are the model's now."""
@@ -268,6 +289,20 @@ def _name(path: str) -> str:
     if any(part.startswith(".") or not part or "\\" in part or not part.isprintable() for part in parts):
         raise Refused(f"Path {printable(path)} would escape {ROOT} directory or names something hidden.")
     return name
+
+
+def _changed(before: str, after: str) -> str:
+    """The lines of `after` between those it begins and ends with as `before` does."""
+    old, new = before.split("\n"), after.split("\n")
+    most = min(len(old), len(new))
+    first = next((n for n in range(most) if old[n] != new[n]), most)
+    last = next((n for n in range(most - first) if old[-1 - n] != new[-1 - n]), most - first)
+    return "\n".join(new[first : len(new) - last])
+
+
+def _unsafe(text: str) -> set[str]:
+    """What in a text hides something or reads like an order, wherever it stands."""
+    return {text[f.start : f.end] for f in (*safety.hidden(text), *safety.instructions(text))}
 
 
 def _listing(pages: Sequence[str], folder: str) -> list[str]:

@@ -13,7 +13,7 @@ from pipimem.errors import Conflict, Error, NotFound, Refused, Usage
 from pipimem.history import TOMBSTONES, Beside, History, write_beside
 from pipimem.index import Hit, Index, Scope
 from pipimem.pending import read_private
-from pipimem.text import decode, encode, printable
+from pipimem.text import decode, digest, encode, printable
 from pipimem.workspace import Workspace, append_private, read_data
 
 TYPE_CHECKING = False
@@ -351,7 +351,10 @@ class Opened:
             "run": plan.run, "time": self.now().isoformat(timespec="seconds"), "channel": plan.channel,
             "actor": plan.actor, "origin": plan.origin, "source": plan.source, "commit": applied.commit,
             "deferred": applied.deferred,
-            "applied": [{"op": o.op, "id": o.id or o.target, "path": o.path} for o in done],
+            "applied": [
+                {"op": o.op, "id": o.id or o.target, "path": o.path} | ({"digest": wording(o.text)} if o.id else {})
+                for o in done
+            ],
             "proposed": [{"id": o.op.id, "reason": o.reason} for o in plan.proposed],
             "rejected": [{"op": o.op.op, "reason": o.reason} for o in plan.rejected],
             "tokens": plan.tokens, "fell": list(plan.fell),
@@ -360,6 +363,20 @@ class Opened:
             append_private(self.workspace.private("state", "runs.jsonl"), json.dumps(row, ensure_ascii=False))
         except OSError as error:
             self.notes.append(f"The run could not be recorded: {error.strerror}.")
+
+    def machines_words(self, identity: str) -> set[str]:
+        """What machines wrote as the entry of that id, as a `wording` each, by the record of runs; empty: unknown."""
+        import json
+
+        found = set()
+        for line in (read_private(self.workspace.private("state", "runs.jsonl")) or b"").splitlines():
+            try:
+                row = json.loads(line) if encode(identity) in line else {}
+                done = row["applied"] if row and row["actor"] != "person" else ()
+                found |= {op["digest"] for op in done if op["id"] == identity and "digest" in op}
+            except (ValueError, KeyError, TypeError):  # a torn line
+                continue
+        return found
 
     def pending(self) -> list[dict[str, Any]]:
         """The commits that had to wait, oldest first; the next change makes them."""
@@ -384,6 +401,11 @@ class Opened:
         if not found:
             raise NotFound(f"There is no proposal '{printable(name)}'.", "See 'pipimem review list'.")
         return found[0]
+
+
+def wording(text: str) -> str:
+    """What a run's record keeps of an entry's text: enough to tell whether it still says so."""
+    return digest(encode(" ".join(text.split())), 8)
 
 
 def own_message(subject: str, trailers: str = "") -> str:

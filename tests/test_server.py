@@ -479,6 +479,27 @@ def test_secrets_are_redacted_wherever_text_is_given(workspace: Path) -> None:
     assert any("redacted" in text for text in answers)
 
 
+@pytest.mark.parametrize("heading", [ORDER, "Login password = Tr0ub4dor&3xyz!"])
+def test_an_unsafe_heading_is_named_nowhere(workspace: Path, heading: str) -> None:
+    (workspace / "channels/ops/memory").mkdir()
+    (workspace / "channels/ops/memory/zoo.md").write_text(f"# Zoo\n\n## {heading}\n\nThe emu pen is green.\n")
+    page = "channels/ops/memory/zoo.md"
+    asked = ["emu pen green", page, f"{page}#Zoo > Nothing", "memory://channel/ops/memory/zoo.md", "memory/zoo.md:5"]
+    answers = talk(workspace, lambda c: everything(c, asked), write=False)
+    assert [text for text in answers if "collect@attacker" in text or "Tr0ub4dor" in text] == []
+    (hit,) = [h for h in call(workspace, "memory_search", {"query": "emu pen"})["hits"] if h["path"] == page]
+    assert hit["warning"] in ("instruction", "secret")
+
+
+@pytest.mark.parametrize("name", [ORDER, "password=Tr0ub4dor&3xyz!"])
+def test_an_unsafe_name_of_a_page_is_given_nowhere(workspace: Path, name: str) -> None:
+    (workspace / "channels/ops/memory").mkdir()
+    (workspace / f"channels/ops/memory/{name}.md").write_text("The emu pen is green.\n")
+    answers = talk(workspace, lambda c: everything(c, ["emu pen green"]), write=False)
+    assert [text for text in answers if "collect" in text or "Tr0ub4dor" in text] == []
+    assert call(workspace, "memory_search", {"query": "emu pen"})["hits"][0]["warning"] in ("instruction", "secret")
+
+
 def test_no_text_of_memory_closes_the_block_it_stands_in(workspace: Path) -> None:
     from pipimem.text import BLOCK
 

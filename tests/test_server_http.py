@@ -73,6 +73,8 @@ def test_only_a_local_caller_with_the_token_is_answered_by_the_official_client_i
 ) -> None:
     async def session(mode: str, number: int) -> Any:
         headers = {"Authorization": f"Bearer {TOKEN}"}
+        if mode == "invented":  # a session's id that the server never issued makes no session
+            mode, headers["Mcp-Session-Id"] = "auto", f"fake{number}"
         async with (
             httpx2.AsyncClient(headers=headers, timeout=30) as web,
             Client(streamable_http_client(served.url, http_client=web), mode=mode) as client,
@@ -84,9 +86,12 @@ def test_only_a_local_caller_with_the_token_is_answered_by_the_official_client_i
             return added.structured_content["writes_left"]
 
     async def main() -> list[Any]:
-        return [await session(mode, n) for n, mode in enumerate(("legacy", "legacy", "auto", "auto"))]
+        return [
+            await session(mode, n)
+            for n, mode in enumerate(("legacy", "legacy", "auto", "auto", "invented", "invented"))
+        ]
 
-    assert anyio.run(main) == [19, 19, 19, 18]
+    assert anyio.run(main) == [19, 19, 19, 18, 17, 16]
     mine = {"Authorization": f"Bearer {TOKEN}"}
     local = {"Host": f"localhost:{served.port}", "Origin": f"http://localhost:{served.port}"}
     assert served.post({**mine, **local}) == 200

@@ -111,6 +111,12 @@ def test_rubbish_harms_neither_the_files_nor_the_server(workspace: Path) -> None
         b'{"jsonrpc":"2.0","id":904,"result":{}}', b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}',
         b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":12345}}',
         b'{"jsonrpc":"2.0","method":"notifications/cancelled"}', b'{"jsonrpc":"2.0","method":"notifications/none"}',
+        *(
+            b'{"jsonrpc":"2.0","method":"%s","params":{"requestId":%s,"progressToken":%s,"progress":%s}}'
+            % (method, odd, odd, odd)
+            for method in (b"notifications/cancelled", b"notifications/progress")
+            for odd in (b"[]", b"{}", b'{"a":1}', b"null", b"1.5", b"true", b"[[1]]")
+        ),
         b'{"jsonrpc":"2.0","id":905,"method":"resources/read","params":{"uri":"file:///etc/passwd"}}',
         lines(asked(906, "memory_add", text="x" * 3_000_000)).rstrip(b"\n"),
         lines(asked(907, "memory_search", query="部署 " * 200_000)).rstrip(b"\n"),

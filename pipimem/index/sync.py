@@ -345,30 +345,41 @@ def passages(
 ) -> Iterator[Found]:
     """The passages of a file in order: the columns of the table from `start` on, the headings, and the text.
 
-    What the front matter says of the confidence of a note (`known`) goes for every passage that is no entry.
+    What the front matter says of the confidence of a note (`known`) goes for every passage that is no entry. An unsafe
+    heading counts for all below it, and is named without what makes it unsafe: references and labels are made of it.
+    So does the name of a note for all of it.
     """
     parsed = parsed or outline(data) or markdown.parse(data)
     layer_entries = document.layer in ENTRY_LAYERS
     dated = document.layer == "history" and parsed.family == "dated"
     ids = {e.start: i for i, e in markdown.identified(parsed, document.channel)} if layer_entries or dated else {}
     days: dict[tuple[str, ...], str] = {}
+    heads: dict[str, tuple[str, str]] = {}
     patterns, allow = workspace.config["safety.patterns"], workspace.config["safety.allow"]
     stem = os.path.basename(document.path).removesuffix(".md") if document.layer == "note" else ""
     private = safety.private_ranges(data)
+    spoken = document.path.removesuffix(".md").split("/")[2 if document.channel else 0 :] if stem else ()
+    unsafe = {word for part in spoken for word in safety.verdict(part, patterns, allow).split(",")}
     for piece in markdown.pieces(parsed, entries=layer_entries, dated=dated):
         raw = data[piece.start : piece.end]
         text = scrub(piece.entry.text if piece.entry else markdown.uncommented(decode(raw)))
         if any(start <= piece.start and piece.end <= end for start, end in private):
             continue
-        trail = [scrub(t) for t in piece.trail]
+        trail, names = [scrub(t) for t in piece.trail], list[str]()
         day = days.get(piece.trail)
         if day is None:
             day = days[piece.trail] = _date(document, trail)
-        name = f"{document.path}#{' > '.join(trail)}" if trail else document.path
-        verdict = safety.verdict(text, patterns, allow)
+        found = unsafe.union(safety.verdict(text, patterns, allow).split(","))
+        for title in trail:
+            if title not in heads:
+                heads[title] = safety.named(title, patterns, allow)
+            names.append(heads[title][0])
+            found.update(heads[title][1].split(","))
+        name = f"{document.path}#{' > '.join(names)}" if names else document.path
         columns = (
-            piece.start, piece.end, piece.line, "\x1f".join(trail), ids[piece.entry.start] if piece.entry else name,
-            int(piece.entry is not None), *_facts(parsed, piece, day, known), digest(raw, 8), verdict,
+            piece.start, piece.end, piece.line, "\x1f".join(names), ids[piece.entry.start] if piece.entry else name,
+            int(piece.entry is not None), *_facts(parsed, piece, day, known), digest(raw, 8),
+            ",".join(sorted(found - {""})),
         )  # fmt: skip
         text = safety.without_private(text) if private else text
         yield columns, (" ".join([stem, *trail[:-1]]).strip(), trail[-1] if trail else ""), text

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from pipimem.safety.views import Span
 
-VERSION = 2
-"""Raised whenever a verdict may change for some text; part of the index fingerprint."""
+VERSION = 3
+"""Raised whenever a verdict may change for some passage; part of the index fingerprint."""
 
 
 class Finding:
@@ -55,6 +55,13 @@ def redact(text: str, extra: Sequence[str] = (), allow: Sequence[str] = ()) -> s
     while found := secrets(text, extra, allow):
         text = _without(text, found)
     return text
+
+
+def named(text: str, extra: Sequence[str] = (), allow: Sequence[str] = ()) -> tuple[str, str]:
+    """A heading or name as it may stand in a reference or label, and its verdict."""
+    found = verdict(text, extra, allow)
+    shown = redact(text, extra, allow) if found else text
+    return "(withheld)" if found and verdict(shown, extra, allow) else shown, found
 
 
 def without_private(text: str) -> str:

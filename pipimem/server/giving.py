@@ -57,6 +57,21 @@ def text(call: Call, words: str, found: str, where: str) -> str:
     )
 
 
+def name(call: Call, words: str) -> str:
+    """A reference or path as it may be given: without what its own words would be withheld for.
+
+    A channel's folder is an id, not words.
+    """
+    config, parts = call.memory.workspace.config, words.split("/")
+    own = 2 if parts[0] == "channels" else 0
+
+    def shown(part: str) -> str:
+        return safety.named(part, config["safety.patterns"], config["safety.allow"])[0] if part else ""
+
+    named = [".md".join(map(shown, part.split(".md"))) for part in parts[own:]]
+    return guarded("/".join([*parts[:own], *named]))
+
+
 def withheld(found: str, where: str) -> str:
     """What stands for a text with that verdict, "" where it may be given (secrets are redacted)."""
     reasons = [WITHHELD[v] for v in found.split(",") if v and v != "secret"]
@@ -79,9 +94,11 @@ def passages(call: Call, hits: Sequence[Hit]) -> list[answers.Passage]:
     leader = {id(hit): f"{group[0].path}:{group[0].line}" for group in groups for hit in group[1:]}
     return [
         {
-            "ref": hit.ref, "path": hit.path, "line": hit.line, "heading": hit.heading, "channel": hit.channel,
+            "ref": name(call, hit.ref) if hit.verdict else hit.ref,
+            "path": name(call, hit.path) if hit.verdict else hit.path, "line": hit.line,
+            "heading": [guarded(title) for title in hit.heading], "channel": hit.channel,
             "layer": hit.layer, "kind": hit.kind, "date": hit.date, "score": round(hit.score, 3),
-            "text": text(call, hit.text, hit.verdict, f"{hit.path}:{hit.line}"), "warning": hit.verdict,
+            "text": text(call, hit.text, hit.verdict, f"{name(call, hit.path)}:{hit.line}"), "warning": hit.verdict,
             "alike": leader.get(id(hit), ""),
         }
         for hit in hits
@@ -104,7 +121,7 @@ def recalled(call: Call, result: Recall) -> answers.Recalled:
              "score": round(i.hit.score, 3), "tokens": i.tokens}
             for i in result.items
         ],
-        "omitted": [{"ref": ref, "reason": reason} for ref, reason in result.omitted],
+        "omitted": [{"ref": name(call, ref), "reason": reason} for ref, reason in result.omitted],
         "trace": str(result.trace.get("id", "")), "notes": notes(call),
     }  # fmt: skip
 
@@ -127,7 +144,8 @@ def opened(call: Call, shown: Shown) -> answers.Opened:
         return _nothing(shown.ref, f"There is no document '{shown.path}' in scope. See memory_status.")
     return {
         "ref": shown.ref, "path": shown.path, "line": shown.line, "channel": shown.channel, "id": shown.id,
-        "kind": shown.kind, "date": shown.date, "source": shown.source, "problem": shown.problem,
+        "kind": shown.kind, "date": shown.date, "source": shown.source,
+        "problem": lines(call, shown.problem, shown.ref),
         "text": "" if shown.problem or call.observing else lines(call, shown.text, shown.path),
     }  # fmt: skip
 
@@ -153,7 +171,8 @@ def written(call: Call, applied: Applied) -> answers.Written:
     """What a plan did. After an update the texts are others' words, and are given as any text of memory is."""
 
     def said(op: Op) -> str:
-        return text(call, op.text or op.heading, verdict(call, op.text), op.path)
+        words = op.text or op.heading
+        return text(call, words, verdict(call, words), op.path)
 
     names = [op.id for op in applied.plan.ops if op.op == "proposal"]
     waiting = applied.plan.proposed
@@ -182,4 +201,7 @@ def notes(call: Call) -> list[str]:
 def last_recall(call: Call, rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """The newest trace of this scope: another channel's questions are its own."""
     own = [row for row in rows if row.get("channel") == call.channel and row.get("wide") is False]
-    return own[-1] if own else None
+    if not own:
+        return None
+    gate = [{**refused, "ref": name(call, str(refused.get("ref")))} for refused in own[-1].get("gate", ())]
+    return {**own[-1], "gate": gate}

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 PAGE = 200
 """Files in one answer to `resources/list`."""
+SESSIONLESS = "2026-07-28"
+"""The version of the protocol that has no sessions."""
 BEAT, PATIENCE = 1.0, 0.5
 """Seconds between two words of progress, and how long a call may take before there is any."""
 
@@ -234,9 +236,15 @@ async def _beat(ctx: Context, calls: list[Call], after: float) -> None:
 
 
 def _session(ctx: Context) -> str:
-    """What tells one client's writes from another's: its HTTP session, "" without one, "stdio" on a pipe."""
+    """What tells one client's writes from another's: its HTTP session, "" without one, "stdio" on a pipe.
+
+    From `SESSIONLESS` on the server issues no ids, and one in a header is the client's invention; before it, the SDK
+    answers only those that the server issued.
+    """
     headers = getattr(ctx.request, "headers", None)
-    return "stdio" if headers is None else str(headers.get("mcp-session-id", ""))
+    if headers is None:
+        return "stdio"
+    return "" if ctx.protocol_version >= SESSIONLESS else str(headers.get("mcp-session-id", ""))
 
 
 def _called(function: Callable[..., Any], arguments: dict[str, Any], call: Call) -> Any:

@@ -49,6 +49,7 @@ def _documents(call: Call) -> list[Document]:
     scope = call.memory.scope(call.channel)
     found = call.memory.workspace.scan(scope.channels).documents
     given = [d for d in found if scope.covers(d.channel, d.layer) and giving.meant(call, d.path)]
+    given = [d for d in given if giving.name(call, d.path) == d.path]
     return sorted(given, key=lambda d: (not d.channel, d.path))
 
 

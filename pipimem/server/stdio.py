@@ -80,7 +80,9 @@ class _Waiting:
         if isinstance(message, types.JSONRPCRequest):
             self._ids.add(message.id)
         elif isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._done((message.params or {}).get("requestId"))
+            identity = (message.params or {}).get("requestId")
+            if type(identity) in (str, int):  # params are as they came: any JSON
+                self._done(identity)
 
     def _answered(self, item: SessionMessage) -> None:
         if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
