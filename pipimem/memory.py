@@ -367,10 +367,12 @@ class Memory(Opened):
                 found = references.Reference("line", path=hit.path, line=hit.line)
             document = self._in_scope(found.path, scope)
             data = self.workspace.read(document.path) or b""
-            shown = references.opened(ref, found, document.path, data, around=max(0, around), most=max(1, most))
+            shown = references.opened(
+                ref, found, document.path, data, around=max(0, around), most=max(1, most), redacted=self.redacted
+            )
         except Error as error:
             return references.Shown(ref, problem=str(error))
-        shown.channel, shown.text = document.channel, self.redacted(shown.text)
+        shown.channel = document.channel
         return shown
 
     def _one(self, found: Reference, scope: Scope) -> Hit:

@@ -19,7 +19,7 @@ from pipimem.importing import keeps_tools, look, ready
 from pipimem.index import Scope, words
 from pipimem.index.sessions import Talk, mark_of
 from pipimem.index.spoken import ROLES, Within
-from pipimem.references import Shown
+from pipimem.references import Shown, clipped
 from pipimem.scopes import project_of
 from pipimem.text import clip, one_line, plural, printable
 from pipimem.transcript import REFERENCE, Message, reference
@@ -291,14 +291,14 @@ def _show_message(memory: Opened, ref: str, source: Source, name: str, around: i
         found = list(_texts(memory, {talk.id: talk}, near))
         if any(m.name == name and t is not None for m, t in found):
             said = [(m.name, t) for m, t in found if t is not None]
-            return _shown(ref, source, said, name, most)
+            return _shown(memory, ref, source, said, name, most)
     whole = _whole(source, tools=keeps_tools(memory))
     whole = [m for m in whole if m.role != "tool" or m.ref.partition("#")[2] == name]
     place = next((i for i, m in enumerate(whole) if m.ref.partition("#")[2] == name), None)
     if place is None:
         return None
     said = [(m.ref.partition("#")[2], m) for m in whole[max(0, place - around) : place + around + 1]]
-    return _shown(ref, source, said, name, most)
+    return _shown(memory, ref, source, said, name, most)
 
 
 def _said(rows: Sequence[Spoken], name: str = "") -> list[Spoken]:
@@ -315,29 +315,28 @@ def _whole(source: Source, *, tools: bool) -> Sequence[Message]:
         return ()
 
 
-def _shown(ref: str, source: Source, said: Sequence[tuple[str, Message]], name: str, most: int) -> Shown:
+def _shown(
+    memory: Opened, ref: str, source: Source, said: Sequence[tuple[str, Message]], name: str, most: int
+) -> Shown:  # fmt: skip
     message = next(m for n, m in said if n == name)
     line = int(message.id[1:]) if message.id[:1] == "L" and message.id[1:].isdigit() else 0
     shown = Shown(ref, path=source.path, line=line)
     shown.channel, shown.date, shown.kind, shown.id = source.scope, message.time, message.role, name
     shown.source = f"{source.ref}#{name}"
     if len(said) == 1:
-        shown.text = _clipped(_told(message), most)
+        shown.text = clipped(_told(memory, message), most)
     else:
         shown.text = "\n".join(
-            f"{'>' if n == name else ' '} {m.role}{' ' + m.time if m.time else ''} [{n}]: {_clipped(_told(m), most)}"
+            f"{'>' if n == name else ' '} {m.role} {m.time}".rstrip() + f" [{n}]: {clipped(_told(memory, m), most)}"
             for n, m in said
         )
     return shown
 
 
-def _told(message: Message) -> str:
+def _told(memory: Opened, message: Message) -> str:
+    """What a message says and names, secrets out: before anything of it is cut, or half of one would be left."""
     named = [*(f"[file] {f}" for f in message.files), *(f"[command] {c}" for c in message.commands)]
-    return "\n".join([*([message.text] if message.text else []), *named])
-
-
-def _clipped(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{clip(text, most)} ({len(text) - most:,} more characters)"
+    return memory.redacted("\n".join([*([message.text] if message.text else []), *named]))
 
 
 def _show_session(memory: Opened, ref: str, source: Source, around: int, most: int) -> Shown:
@@ -349,7 +348,7 @@ def _show_session(memory: Opened, ref: str, source: Source, around: int, most: i
     lines = [_facts(source, talk.title if talk else "")]
     if talk is not None and source.there:
         for m, message in _texts(memory, {talk.id: talk}, chosen):
-            text = one_line(_told(message)) if message else "(changed since it was imported)"
+            text = one_line(_told(memory, message)) if message else "(changed since it was imported)"
             lines.append(f"{m.role}{' ' + m.time if m.time else ''} [{m.name}]: {clip(text, most)}")
     shown.text = "\n".join([*lines, *_citations(memory, source.ref, source.scope)])
     return shown
@@ -421,7 +420,7 @@ def _show_turn(
 
     source = Row(ENGINE, folder_name(channel.id), scope=channel.id, path=f"{ENGINE}s")
     said = [(m.ref.partition("#")[2], m) for m in messages[max(0, at - around) : at + around + 1]]
-    return _shown(ref, source, said, name, most)
+    return _shown(memory, ref, source, said, name, most)
 
 
 # Texts by pointer
@@ -470,7 +469,7 @@ def _listed(memory: Opened, talk: Talk, *, preview: bool) -> Conversation:
     last = ""
     if preview and there:
         for _, message in _texts(memory, {talk.id: talk}, memory.said.last(talk)):
-            last = clip(one_line(memory.redacted(message.text or _told(message))), PREVIEW) if message else ""
+            last = clip(one_line(memory.redacted(message.text) or _told(memory, message)), PREVIEW) if message else ""
     counts = {"messages": talk.messages, "calls": talk.calls, "errors": talk.errors}
     return Conversation(
         f"{talk.engine}:{safe(talk.session)}", talk.session, talk.engine, talk.name or talk.project, talk.channel,
@@ -479,7 +478,7 @@ def _listed(memory: Opened, talk: Talk, *, preview: bool) -> Conversation:
 
 
 def _hit(memory: Opened, talk: Talk, hit: Spoken, message: Message | None, asked: words.Query) -> Found:
-    text = _snippet(memory.redacted(_told(message)), asked) if message is not None else ""
+    text = _snippet(_told(memory, message), asked) if message is not None else ""
     return Found(
         f"{talk.engine}:{safe(talk.session)}#{hit.name}", hit.role, hit.time, text, talk.session, talk.engine,
         talk.name or talk.project, talk.channel, talk.path, hit.score, message is not None,

@@ -123,6 +123,31 @@ def test_secrets_and_private_spans_are_neither_shown_nor_indexed(make: Callable[
     assert "[redacted:" in texts[0]
 
 
+@pytest.mark.parametrize(
+    "secret", ["postgres://app:S3cr3tPw9x@db.internal:5432/app", "ghp_" + "a8Kx2Qm9Zt4Lw7Rv1Yp6Nb3Jd5Hc0Gf8Es2U"]
+)
+def test_no_cut_leaves_a_part_of_a_secret(make: Callable[..., Memory], tmp_path: Path, secret: str) -> None:
+    memory = make()
+    memory.add_channel("dm:ines")
+    said = f"网关的口令在这里：{secret} 请轮换"
+    path = lines(tmp_path / "talk.jsonl", ("user", said), ("assistant", "好"))
+    memory.import_sessions("jsonl", str(path), channel="dm:ines", everything=True)
+    page = Path(memory.workspace.root) / memory.workspace.channel("dm:ines").path / "MEMORY.md"
+    page.write_text(f"# Memory\n\n## Notes\n\n{said}\n", "utf-8")
+    parts = [
+        secret[at : at + 6]
+        for at in range(
+            secret.index(":", 9) + 1 if ":" in secret else 4,
+            secret.index("@") - 5 if "@" in secret else len(secret) - 5,
+        )
+    ]
+    for most in range(1, len(said) + 2):
+        refs = ["jsonl:talk#L1", "jsonl:talk", f"{memory.workspace.channel('dm:ines').path}/MEMORY.md:5"]
+        shown = memory.show(refs, "dm:ines", most=most) + memory.show(refs[:1], "dm:ines", most=most, around=1)
+        assert not [s.problem for s in shown if s.problem]
+        assert not [s.text for s in shown if any(part in s.text for part in parts)]
+
+
 # Scope
 
 

@@ -451,7 +451,7 @@ class Sessions:
     def words_of(self, message: Message) -> tuple[str, str]:
         """The sets a message is found by: its text, and the files and commands it names, secrets out first."""
         config = self.workspace.config
-        parts = [message.text[: spoken.READ], *message.files, *message.commands]
+        parts = [*message.files, *message.commands, message.text]  # the text last: it is the one that is cut
         redacted = safety.redact("\n".join(parts), config["safety.patterns"], config["safety.allow"])
         return spoken.bag(redacted, self.cut)
 
