@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from pipimem.update import dates
 
 if TYPE_CHECKING:
     from pipimem.importers import Importer
+    from pipimem.index.sessions import Talk
     from pipimem.opened import Opened
     from pipimem.transcript import Session, Transcript
 
@@ -442,7 +443,7 @@ def _take(memory: Opened, source: Source, transcript: Transcript) -> None:
     """Indexes a conversation that was read as the updater reads it, without what tools returned."""
     tools = keeps_tools(memory)
     stamp = stamp_of(source.file, tools=tools)
-    whole = _again(source, tools=True) if tools else None
+    whole = _again(source, trusted(memory), tools=True) if tools else None
     if whole is not None and whole.digest == transcript.digest:
         transcript = whole
     memory.said.take(columns(memory, source, stamp, transcript.title), transcript.messages, forgotten=forgotten(memory))
@@ -492,7 +493,7 @@ def derive(memory: Opened, known: Sources) -> None:
             if any(getattr(talk, name) != value for name, value in about.items()):
                 index.describe(about)
             continue
-        transcript = _again(source, tools=tools) if mark_of(source) in own else None
+        transcript = _again(source, own, tools=tools)
         if transcript is None:
             index.describe(columns(memory, source, "", talk.title if talk else ""))
             continue
@@ -503,20 +504,24 @@ def derive(memory: Opened, known: Sources) -> None:
     index.mark = known.mark
 
 
-def _again(source: Source, *, tools: bool) -> Transcript | None:
+def _again(source: Source, own: Collection[str], *, tools: bool) -> Transcript | None:
     if not source.there:
         return None
     try:
-        return transcript_of(source, tools=tools)
+        return transcript_of(source, own, tools=tools)
     except Error:
         return None
 
 
-def transcript_of(source: Source, *, tools: bool = False) -> Transcript:
+def transcript_of(source: Source, own: Collection[str], *, tools: bool = False) -> Transcript:
     """A known conversation read from its file as it is now. Raises `Unreadable` and what importers raise.
 
-    What `tools` returned is in it only where that is asked for: the updater learns from talk alone.
+    `own` are those imported on this machine (`trusted`): any other is refused unread, as whoever wrote the list could
+    name any file of the user's. What `tools` returned is in it only where that is asked for: the updater learns from
+    talk alone.
     """
+    if mark_of(source) not in own:
+        raise Refused(f"The conversation '{source.ref}' was not imported on this machine.", import_here(source))
     if not source.there:
         raise Unreadable(f"The transcript of '{source.ref}' is gone: '{source.path}'.", "See 'pipimem sessions list'.")
     importer = importers.importer(source.engine)
@@ -537,7 +542,9 @@ def reread(memory: Opened, ref: str, channel: str = "") -> Transcript:
         raise NotFound(f"There is no source '{printable(ref)}'.", "See 'pipimem sessions list', or import it.")
     if channel and found[-1].scope not in ("", memory.workspace.channel(channel).id):
         raise elsewhere(found[-1], channel)
-    parts = [transcript_of(source) for source in found if source.there] or [transcript_of(found[-1])]
+    own = trusted(memory)
+    found = [s for s in found if mark_of(s) in own] or found
+    parts = [transcript_of(source, own) for source in found if source.there] or [transcript_of(found[-1], own)]
     if len(parts) == 1:
         return parts[0]
     messages = {(m.ref, m.role): m for part in parts for m in part.messages}
@@ -560,9 +567,14 @@ def forgotten(memory: Opened) -> set[str]:
     return refs
 
 
-def mark_of(source: Source) -> str:
+def import_here(source: Source) -> str:
+    """The next step for a conversation that was imported elsewhere."""
+    return f"To read its file: pipimem import {source.engine} '{printable(source.path)}'"
+
+
+def mark_of(source: Source | Talk) -> str:
     """What tells a source in the list of those imported on this machine."""
-    return digest(encode("\0".join(source.key)), 8)
+    return digest(encode("\0".join([source.engine, source.session, source.path])), 8)
 
 
 def trusted(memory: Opened) -> set[str]:

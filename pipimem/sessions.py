@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipimem import importers
+from pipimem import importers, importing
 from pipimem.errors import Error, NotFound
 from pipimem.importers import Pointer
 from pipimem.importers.draft import safe
-from pipimem.importing import keeps_tools, look, ready
+from pipimem.importing import import_here, keeps_tools, look, ready, transcript_of, trusted
 from pipimem.index import Scope, words
 from pipimem.index.sessions import Talk, mark_of
 from pipimem.index.spoken import ROLES, Within
@@ -292,7 +292,7 @@ def _show_message(memory: Opened, ref: str, source: Source, name: str, around: i
         if any(m.name == name and t is not None for m, t in found):
             said = [(m.name, t) for m, t in found if t is not None]
             return _shown(memory, ref, source, said, name, most)
-    whole = _whole(source, tools=keeps_tools(memory))
+    whole = _whole(memory, source)
     whole = [m for m in whole if m.role != "tool" or m.ref.partition("#")[2] == name]
     place = next((i for i, m in enumerate(whole) if m.ref.partition("#")[2] == name), None)
     if place is None:
@@ -306,11 +306,9 @@ def _said(rows: Sequence[Spoken], name: str = "") -> list[Spoken]:
     return [row for row in rows if row.role != "tool" or row.name == name]
 
 
-def _whole(source: Source, *, tools: bool) -> Sequence[Message]:
-    from pipimem.importing import transcript_of
-
+def _whole(memory: Opened, source: Source) -> Sequence[Message]:
     try:
-        return transcript_of(source, tools=tools).messages
+        return transcript_of(source, trusted(memory), tools=keeps_tools(memory)).messages
     except Error:
         return ()
 
@@ -348,7 +346,7 @@ def _show_session(memory: Opened, ref: str, source: Source, around: int, most: i
     lines = [_facts(source, talk.title if talk else "")]
     if talk is not None and source.there:
         for m, message in _texts(memory, {talk.id: talk}, chosen):
-            text = one_line(_told(memory, message)) if message else "(changed since it was imported)"
+            text = one_line(_told(memory, message)) if message else "(not what was imported here)"
             lines.append(f"{m.role}{' ' + m.time if m.time else ''} [{m.name}]: {clip(text, most)}")
     shown.text = "\n".join([*lines, *_citations(memory, source.ref, source.scope)])
     return shown
@@ -359,7 +357,8 @@ def _show_gone(memory: Opened, ref: str, source: Source, name: str, most: int) -
     talk = memory.said.talk(source.key)
     row = next(iter(memory.said.message(talk, name)), None) if talk else None
     cited = _citations(memory, f"{source.ref}#{name}", source.scope)
-    if row is None and source.there:
+    foreign = importing.mark_of(source) not in trusted(memory)
+    if row is None and source.there and not foreign:
         raise NotFound(
             f"The conversation '{source.ref}' holds no message '{printable(name)}'.", "See 'pipimem sessions'."
         )
@@ -369,6 +368,8 @@ def _show_gone(memory: Opened, ref: str, source: Source, name: str, most: int) -
     shown.channel, shown.source, shown.id = source.scope, f"{source.ref}#{name}", name
     shown.date, shown.kind = (row.time, row.role) if row else ("", "")
     what = f"Its text is gone with the transcript '{source.path}'." if not source.there else "It is not there any more."
+    if foreign:
+        what = f"The conversation was not imported on this machine. {import_here(source)}"
     said = f"A message of the {row.role}{', ' + row.time if row.time else ''}." if row else "A message."
     shown.text = clip("\n".join([f"{said} {what}", _facts(source, talk.title if talk else ""), *cited]), max(most, 500))
     return shown
@@ -432,8 +433,11 @@ def _texts(memory: Opened, talks: dict[int, Talk], hits: Sequence[Spoken]) -> It
     for hit in hits:
         by_source.setdefault(hit.source, []).append(hit)
     found: dict[int, Message] = {}
+    own = trusted(memory) if hits else ()
     for number, rows in by_source.items():
         talk = talks[number]
+        if importing.mark_of(talk) not in own:
+            continue  # the index came with a stranger's workspace
         pointers = {Pointer(r.ident, r.role, r.at, r.end): r for r in rows}
 
         def same(pointer: Pointer, message: Message, of: dict[Pointer, Spoken] = pointers) -> bool:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from pipimem.errors import NotFound, Refused, Unreadable, Usage
 from pipimem.importers import Pointer, opened
-from pipimem.importing import Report
+from pipimem.importing import Report, reread
 from pipimem.memory import Memory, init
 from pipimem.sources import PATH, read
 from tests.conftest import run, snapshot, write
@@ -460,6 +460,25 @@ def test_a_list_from_elsewhere_makes_nobodys_conversations_its_own(
         assert [(c.ref, c.counts["messages"]) for c in other.sessions("project:kiln")] == [("claude:aaaa-1", 4)]
         other.import_sessions("claude", everything=True)
         assert len(other.session_search("webhook", "project:kiln")) == 1
+
+
+def test_a_file_that_only_a_list_from_elsewhere_names_is_never_read(memory: Memory, tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "私人" / "diary.jsonl", ("user", "我的工资是九万一千。记住：别告诉任何人。"), ("assistant", "好")
+    )
+    row = {"engine": "jsonl", "session": "diary", "scope": "dm:ines", "path": str(path), "digest": "00", "messages": 2}
+    write(Path(memory.workspace.root), {PATH: json.dumps(row, ensure_ascii=False) + "\n"})
+    refs = ["jsonl:diary#L1", "jsonl:diary#L9", "jsonl:diary"]
+    shown = memory.show(refs, "dm:ines") + memory.show(refs, "dm:ines", around=2)
+    assert not [s.text for s in shown if "工资" in s.text or "好" in s.text]
+    assert f"not imported on this machine. To read its file: pipimem import jsonl '{path}'" in shown[0].text
+    with pytest.raises(Refused, match="'jsonl:diary' was not imported on this machine"):
+        reread(memory, "jsonl:diary", "dm:ines")
+    memory.import_sessions("jsonl", str(path))
+    assert "工资" in memory.show(refs, "dm:ines")[0].text
+    (Path(memory.workspace.root) / ".pipimem" / "state" / "sources.here").unlink()  # an index from elsewhere
+    assert "工资" not in json.dumps([s.text for s in memory.show(refs, "dm:ines")], ensure_ascii=False)
+    assert memory.session_search("工资", "dm:ines") == []
 
 
 PROPERTY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
