@@ -325,10 +325,15 @@ def _shown(
         shown.text = clipped(_told(memory, message), most)
     else:
         shown.text = "\n".join(
-            f"{'>' if n == name else ' '} {m.role} {m.time}".rstrip() + f" [{n}]: {clipped(_told(memory, m), most)}"
+            f"{'>' if n == name else ' '} {m.role} {m.time}".rstrip() + f" [{n}]: {_set_in(memory, m, most)}"
             for n, m in said
         )
     return shown
+
+
+def _set_in(memory: Opened, message: Message, most: int) -> str:
+    """What a message says, no line of which can be taken for the beginning of another."""
+    return "\n    ".join(clipped(_told(memory, message), most).splitlines())
 
 
 def _told(memory: Opened, message: Message) -> str:
