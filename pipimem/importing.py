@@ -283,7 +283,7 @@ class _Import:
     def _moved_from(self, transcript: Transcript) -> str:
         """The path a session was known under whose file is gone from there: an archived or renamed one."""
         rows = self.known.of(transcript.engine, transcript.session)
-        return next((s.path for s in rows if not s.there), "")
+        return next((s.path for s in rows if not os.path.isfile(os.path.expanduser(s.path))), "")
 
     def _source(self, transcript: Transcript, file: str, path: str, before: Source | None, was: str) -> Source:
         source = described(self.memory, transcript, file, path, self.channels, channel=self.wish.channel,

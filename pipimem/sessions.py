@@ -21,6 +21,7 @@ from pipimem.index.sessions import Talk, mark_of
 from pipimem.index.spoken import ROLES, Within
 from pipimem.references import Shown, clipped
 from pipimem.scopes import project_of
+from pipimem.sources import file_of
 from pipimem.text import clip, one_line, plural, printable
 from pipimem.transcript import REFERENCE, Message, reference
 from pipimem.turns import ENGINE, Turns
@@ -470,7 +471,7 @@ def _importer(name: str) -> Any:
 
 
 def _file(talk: Talk) -> str:
-    return os.path.expanduser(talk.path)
+    return file_of(talk.engine, talk.path)
 
 
 def _listed(memory: Opened, talk: Talk, *, preview: bool) -> Conversation:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipimem.errors import Usage
+from pipimem.importing import reread
 from pipimem.memory import Memory
 from tests.conftest import run, snapshot
 from tests.talks import claude, lines
@@ -243,6 +244,41 @@ def test_a_deleted_transcript_answers_with_what_is_still_known(memory: Memory, t
     assert [(c.session, c.there, c.counts["messages"]) for c in memory.sessions("dm:ines")] == [("aaaa-1", False, 4)]
     assert "gone" in memory.show(["claude:aaaa-1#aaaa-1-3"], "dm:ines")[0].text
     assert memory.session_search("relay drop webhook", "dm:ines") == []
+
+
+@pytest.mark.parametrize("put", ["packed", "archived", "both"])
+def test_a_transcript_its_host_packed_or_archived_is_still_there(
+    make: Callable[..., Memory], tmp_path: Path, put: str
+) -> None:
+    zstd = pytest.importorskip("zstandard") if put != "archived" else None
+    name = "rollout-2026-11-20T10-00-00-019a2b3c-4d5e-7f60-8a9b-0c1d2e3f4a5b.jsonl"
+    path = tmp_path / ".codex" / "sessions" / "2026" / "11" / "20" / name
+    path.parent.mkdir(parents=True)
+    rows = [("session_meta", {"id": name[-42:-6], "timestamp": "2026-11-20T10:00:00Z", "cwd": "/src/kiln"})]
+    rows += [("event_msg", {"type": "user_message", "message": "网关为什么断开？"})]
+    rows += [("event_msg", {"type": "agent_message", "message": "空闲超时，改成 90 秒。"})]
+    stamped = [{"timestamp": f"2026-11-20T10:00:0{n}Z", "type": t, "payload": p} for n, (t, p) in enumerate(rows)]
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in stamped), "utf-8")
+    memory = make()
+    memory.import_sessions("codex", str(path), everything=True)
+    ref = memory.session_search("网关", all_channels=True)[0].ref
+    to = tmp_path / ".codex" / "archived_sessions" / name if put != "packed" else path
+    to.parent.mkdir(parents=True, exist_ok=True)
+    data = path.read_bytes()
+    path.unlink()
+    if zstd is None:
+        to.write_bytes(data)
+    else:
+        to = to.with_name(f"{name}.zst")
+        to.write_bytes(zstd.ZstdCompressor().compress(data))
+    assert memory.show([ref], all_channels=True)[0].text == "网关为什么断开？"
+    assert [(h.text, h.there) for h in memory.session_search("网关", all_channels=True)] == [("网关为什么断开？", True)]
+    assert [c.there for c in memory.sessions(all_channels=True)] == [True]
+    assert [m.text for m in reread(memory, ref).messages] == ["网关为什么断开？", "空闲超时，改成 90 秒。"]
+    assert [s.what for s in memory.import_sessions("codex", str(to), everything=True).sources] == ["moved"]
+    assert [h.ref for h in memory.session_search("网关", all_channels=True)] == [ref]
+    to.unlink()
+    assert "gone with the transcript" in memory.show([ref], all_channels=True)[0].text
 
 
 def test_a_rewritten_transcript_never_answers_with_another_text(memory: Memory, talks: Path) -> None:
