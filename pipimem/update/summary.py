@@ -7,6 +7,7 @@ All of it in the conversation's own sentences; secrets are out, and messages tha
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 ITEM_LIMIT, TITLE_LIMIT, OUTCOME_LIMIT, ERROR_LIMIT = 300, 60, 200, 160
 MOST_KEYWORDS, MOST_FILES, MOST_ERRORS, MOST_KINDS = 8, 5, 3, 8
 LONGEST_ERROR = 300
+PLACED = re.compile(r"\[redacted:[a-z0-9-]+\]")
+"""What stands for a secret says nothing of what a conversation was about."""
 TITLES = ("decision", "failure", "correction", "constraint", "fact")
 COMMON = frozenset(
     (
@@ -120,7 +123,7 @@ def _keywords(window: Sequence[Message], setting: Setting, said: str) -> list[st
     """The telling words but those of what was remembered, which stands below and may be forgotten."""
     counts: dict[str, float] = {}
     for message in window:
-        text = _redacted(FENCE.sub(" ", message.text), setting)
+        text = PLACED.sub(" ", _redacted(FENCE.sub(" ", message.text), setting))
         for word in words.terms(text, setting.cut or (lambda runs: []))[0]:
             if _is_keyword(word):
                 counts[word] = counts.get(word, 0) + (2 if message.role == "user" else 1)
