@@ -207,6 +207,7 @@ class _Import:
         self.known = ready(memory) if not wish.dry_run else listed.read(memory.workspace.root)
         self.channels = memory.channels()
         self.forgotten = forgotten(memory)
+        self.index = memory.said.trial() if wish.dry_run else memory.said
         self.fresh: list[Source] = []
         self.opened: tuple[str, dict[str, Transcript]] = ("", {})
 
@@ -238,9 +239,9 @@ class _Import:
             self.report.sources.append(Imported(ref, path, "failed", "error", reason=str(error)))
 
     def _one(self, item: Found, path: str) -> Imported | None:
-        index, key = self.memory.said, (item.about.engine, item.about.id, path)
+        index, key = self.index, (item.about.engine, item.about.id, path)
         stamp = stamp_of(item.path, tools=self.tools)
-        talk = index.talk(key) if index.exists else None
+        talk = index.talk(key)
         old = self.known.rows.get(key)
         if old and talk and talk.stamp == stamp and not self.wish.force and not self._moves(old):
             return self._reported(old, "unchanged", talk.messages, 0, {})
@@ -254,15 +255,11 @@ class _Import:
         what = _what(before, source, was)
         if what == "unchanged" and talk and talk.stamp.endswith(WITH_TOOLS) != self.tools:
             what = "changed"  # the setting was: what tools returned comes in, or goes
-        if self.wish.dry_run:
-            new = len(transcript.messages) if what in ("new", "changed", "moved") or not talk else max(
-                0, len(transcript.talk) - talk.messages)  # fmt: skip
-            return self._reported(source, what, len(transcript.messages), 0 if what == "unchanged" else new,
-                                  transcript.skipped)  # fmt: skip
         if item.alone and (other := self._named_before(source)):
             source = replace(source, instead=other)
             index.drop((source.engine, other, path))
-        trust(self.memory, source)
+        if not self.wish.dry_run:
+            trust(self.memory, source)
         taken = index.take(
             columns(self.memory, source, stamp, transcript.title), transcript.messages, forgotten=self.forgotten,
             anew=self.wish.force, was=was,
@@ -308,8 +305,10 @@ class _Import:
         )  # fmt: skip
 
     def register(self) -> None:
-        """Writes what is new to the list of sources and commits it."""
-        if self.fresh:
+        """Writes what is new to the list of sources and commits it; a dry run lets go of what it tried."""
+        if self.wish.dry_run:
+            self.index.close()
+        elif self.fresh:
             what = f"import {self.wish.host}: {plural(len(self.fresh), 'session')}"
             self.report.commit, self.report.deferred = register(self.memory, self.fresh, what)
 

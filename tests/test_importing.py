@@ -345,6 +345,28 @@ def test_a_dry_run_reports_and_changes_nothing(memory: Memory, projects: Path, k
     assert whats(memory.import_sessions("claude", dry_run=True)) == [("grown", "claude:aaaa-1", 5, 1)]
 
 
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("force", [False, True])
+def test_a_dry_run_reports_what_the_run_then_does(
+    memory: Memory, projects: Path, kiln: Path, *, known: bool, force: bool
+) -> None:
+    claude(projects / "a" / "aaaa-1.jsonl", SAID, cwd=str(kiln))
+    if known:
+        memory.import_sessions("claude")
+    resumed = (
+        (projects / "a" / "aaaa-1.jsonl").read_text("utf-8").replace('"sessionId": "aaaa-1"', '"sessionId": "bbbb-2"')
+    )
+    (projects / "a" / "bbbb-2.jsonl").write_text(resumed, "utf-8")
+    claude(projects / "a" / "bbbb-2.jsonl", [("user", "再把日志级别调成 INFO。")], cwd=str(kiln), start=4)
+    claude(projects / "a" / "cccc-3.jsonl", SAID[:2], cwd=str(kiln), start=9)
+    before = content(memory) if known else memory.said.exists
+    tried = memory.import_sessions("claude", dry_run=True, force=force)
+    assert (content(memory) if known else memory.said.exists) == before
+    done = memory.import_sessions("claude", force=force)
+    assert [s.row() for s in tried.sources] == [s.row() for s in done.sources]
+    assert ("claude:bbbb-2", 1, {"in an earlier session": 4}) in [(s.ref, s.kept, s.skipped) for s in done.sources]
+
+
 def test_a_forced_import_reads_everything_before_it_replaces_anything(memory: Memory, tmp_path: Path) -> None:
     case = next(c for c in CASES if c.startswith("hermes/early"))
     good = built(case, tmp_path / "good") / spec(case)["reads"][0]["file"]
