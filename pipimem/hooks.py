@@ -409,7 +409,7 @@ def _summary(memory: Memory, event: Event, channel: str | None, note: dict[str, 
     from pipimem.transcript import Message, Transcript
     from pipimem.turns import Turns
 
-    text = scrub(text)[:SUMMARY]
+    text = memory.redacted(scrub(text))[:SUMMARY]
     session = "".join(event.text("session_id").split()) or "unknown"
     ref = f"{event.host}:{session}#summary-{digest(encode(text), 4)}"
     said = Message(ref, "assistant", text, "compaction summary", _now())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from pipimem.update import dates
 
 if TYPE_CHECKING:
     from pipimem.importers import Importer
+    from pipimem.index.sessions import Talk
     from pipimem.opened import Opened
     from pipimem.transcript import Session, Transcript
 
@@ -218,6 +219,7 @@ class _Import:
         self.gone = {(s.engine, s.scope) for s in self.known if not s.there}
         self.channels = memory.channels()
         self.forgotten = forgotten(memory)
+        self.index = memory.said.trial() if wish.dry_run else memory.said
         self.fresh: list[Source] = []
         self.opened: tuple[str, dict[str, Transcript]] = ("", {})
 
@@ -249,9 +251,9 @@ class _Import:
             self.report.sources.append(Imported(ref, path, "failed", "error", reason=str(error)))
 
     def _one(self, item: Found, path: str) -> Imported | None:
-        index, key = self.memory.said, (item.about.engine, item.about.id, path)
+        index, key = self.index, (item.about.engine, item.about.id, path)
         stamp = stamp_of(item.path, tools=self.tools)
-        talk = index.talk(key) if index.exists else None
+        talk = index.talk(key)
         old = self.known.rows.get(key)
         same = talk is not None and talk.stamp == stamp
         if talk and old and (old.engine, old.scope) in self.gone and index.lacks(talk):
@@ -268,15 +270,11 @@ class _Import:
         what = _what(before, source, was)
         if what == "unchanged" and talk and talk.stamp.endswith(WITH_TOOLS) != self.tools:
             what = "changed"  # the setting was: what tools returned comes in, or goes
-        if self.wish.dry_run:
-            new = len(transcript.messages) if what in ("new", "changed", "moved") or not talk else max(
-                0, len(transcript.talk) - talk.messages)  # fmt: skip
-            return self._reported(source, what, len(transcript.messages), 0 if what == "unchanged" else new,
-                                  transcript.skipped)  # fmt: skip
         if item.alone and (other := self._named_before(source)):
             source = replace(source, instead=other)
             index.drop((source.engine, other, path))
-        trust(self.memory, source)
+        if not self.wish.dry_run:
+            trust(self.memory, source)
         taken = index.take(
             columns(self.memory, source, stamp, transcript.title), transcript.messages, forgotten=self.forgotten,
             anew=self.wish.force, was=was,
@@ -298,7 +296,10 @@ class _Import:
         """The path a session was known under whose file is gone from there: an archived or renamed one."""
         by_path = _named_after(self.importer, path)[0]
         rows = self.known.of(transcript.engine, transcript.session)
-        return next((s.path for s in rows if not s.there and (not by_path or _begins(path, s))), "")
+        return next((
+            s.path for s in rows
+            if not os.path.isfile(os.path.expanduser(s.path)) and (not by_path or _begins(path, s))
+        ), "")  # fmt: skip
 
     def _source(self, transcript: Transcript, file: str, path: str, before: Source | None, was: str) -> Source:
         source = described(self.memory, transcript, file, path, self.channels, channel=self.wish.channel,
@@ -323,8 +324,10 @@ class _Import:
         )  # fmt: skip
 
     def register(self) -> None:
-        """Writes what is new to the list of sources and commits it."""
-        if self.fresh:
+        """Writes what is new to the list of sources and commits it; a dry run lets go of what it tried."""
+        if self.wish.dry_run:
+            self.index.close()
+        elif self.fresh:
             what = f"import {self.wish.host}: {plural(len(self.fresh), 'session')}"
             self.report.commit, self.report.deferred = register(self.memory, self.fresh, what)
 
@@ -494,7 +497,7 @@ def _take(memory: Opened, source: Source, transcript: Transcript) -> None:
     """Indexes a conversation that was read as the updater reads it, without what tools returned."""
     tools = keeps_tools(memory)
     stamp = stamp_of(source.file, tools=tools)
-    whole = _again(source, tools=True) if tools else None
+    whole = _again(source, trusted(memory), tools=True) if tools else None
     if whole is not None and whole.digest == transcript.digest:
         transcript = whole
     memory.said.take(columns(memory, source, stamp, transcript.title), transcript.messages, forgotten=forgotten(memory))
@@ -544,7 +547,7 @@ def derive(memory: Opened, known: Sources) -> None:
             if any(getattr(talk, name) != value for name, value in about.items()):
                 index.describe(about)
             continue
-        transcript = _again(source, tools=tools) if mark_of(source) in own else None
+        transcript = _again(source, own, tools=tools)
         if transcript is None:
             index.describe(columns(memory, source, "", talk.title if talk else ""))
             continue
@@ -555,20 +558,24 @@ def derive(memory: Opened, known: Sources) -> None:
     index.mark = known.mark
 
 
-def _again(source: Source, *, tools: bool) -> Transcript | None:
+def _again(source: Source, own: Collection[str], *, tools: bool) -> Transcript | None:
     if not source.there:
         return None
     try:
-        return transcript_of(source, tools=tools)
+        return transcript_of(source, own, tools=tools)
     except Error:
         return None
 
 
-def transcript_of(source: Source, *, tools: bool = False) -> Transcript:
+def transcript_of(source: Source, own: Collection[str], *, tools: bool = False) -> Transcript:
     """A known conversation read from its file as it is now. Raises `Unreadable` and what importers raise.
 
-    What `tools` returned is in it only where that is asked for: the updater learns from talk alone.
+    `own` are those imported on this machine (`trusted`): any other is refused unread, as whoever wrote the list could
+    name any file of the user's. What `tools` returned is in it only where that is asked for: the updater learns from
+    talk alone.
     """
+    if mark_of(source) not in own:
+        raise Refused(f"The conversation '{source.ref}' was not imported on this machine.", import_here(source))
     if not source.there:
         raise Unreadable(f"The transcript of '{source.ref}' is gone: '{source.path}'.", "See 'pipimem sessions list'.")
     importer = importers.importer(source.engine)
@@ -590,8 +597,10 @@ def reread(memory: Opened, ref: str, channel: str = "") -> Transcript:
     mine = [s for s in found if not channel or s.scope in ("", memory.workspace.channel(channel).id)]
     if not mine:
         raise elsewhere(found[-1], channel)
+    own = trusted(memory)
+    mine = [s for s in mine if mark_of(s) in own] or mine
     found = [s for s in mine if s.scope == mine[-1].scope]
-    parts = [transcript_of(source) for source in found if source.there] or [transcript_of(found[-1])]
+    parts = [transcript_of(source, own) for source in found if source.there] or [transcript_of(found[-1], own)]
     if len(parts) == 1:
         return parts[0]
     messages = {(m.ref, m.role): m for part in parts for m in part.messages}
@@ -614,9 +623,14 @@ def forgotten(memory: Opened) -> set[str]:
     return refs
 
 
-def mark_of(source: Source) -> str:
+def import_here(source: Source) -> str:
+    """The next step for a conversation that was imported elsewhere."""
+    return f"To read its file: pipimem import {source.engine} '{printable(source.path)}'"
+
+
+def mark_of(source: Source | Talk) -> str:
     """What tells a source in the list of those imported on this machine."""
-    return digest(encode("\0".join(source.key)), 8)
+    return digest(encode("\0".join([source.engine, source.session, source.path])), 8)
 
 
 def trusted(memory: Opened) -> set[str]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pipimem.errors import Busy, Error
+from pipimem import importing, sources, updating
+from pipimem.errors import Busy, Error, Unreadable
 from pipimem.files import locked, own_folder
 from pipimem.lifecycle import JOBS, RETAINING, Step
 from pipimem.queued import Line, Queue
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
 
     from pipimem.lifecycle import Lifecycle
     from pipimem.opened import Opened
+    from pipimem.sources import Source
 
     Report = Callable[[dict[str, Any]], None]
 
 TAIL = 4 * 1024 * 1024
 """Bytes of the run record that are read for the day's figures: more than a day's runs at the highest budget."""
 ANOTHER = "another-run-active"
+MOST = 5
+"""Imported conversations of a channel that one run works on."""
+WAITING = ("indexed", "archived")
 GATED = ("turn",)
 """The events at which the usual gates hold; the others are boundaries, at which everything is worked up."""
 
@@ -107,19 +112,82 @@ def alone(memory: Opened) -> AbstractContextManager[None]:
     return locked(own_folder(memory.workspace.private(), "locks"), ["maintain"], 0)
 
 
+def imported(memory: Opened, channel: str) -> list[Source]:
+    """The imported conversations of a channel that have yet to be worked on, or anew as they have grown; oldest first.
+
+    Not those whose host's hooks record them (they are worked on as turns), nor what cannot be read here.
+    """
+    known, own = sources.read(memory.workspace.root), importing.trusted(memory)
+    fed, folder = Turns(memory.workspace, channel).fed(), memory.workspace.channel(channel).path
+    told = b"".join(memory.workspace.read(f"{folder}/{name}") or b"" for name in ("HISTORY.md", "HISTORY.archive.md"))
+    last = {(s.engine, s.session): s for s in known}.values()
+    found = [s for s in last if s.scope == channel and s.status in WAITING and importing.mark_of(s) in own]
+    found = [s for s in found if s.ref not in fed and (s.note or s.ref.encode() not in told) and s.there]
+    return sorted(found, key=lambda s: s.first)
+
+
+def catch_up(memory: Opened, channel: str, *, budgeted: bool = False) -> Iterator[Step]:
+    """Works on the oldest few imported conversations that wait, as `update --source` does; SESSION is left as it is.
+
+    Each leaves a dated note in HISTORY, unless nothing was said that would be looked for again.
+    """
+    for source in imported(memory, channel)[:MOST]:
+        if budgeted and (why := over(memory)):
+            yield Step("budget", False, why)
+            return
+        try:
+            with alone(memory):
+                step = _caught_up(memory, channel, source)
+        except Busy:
+            step = Step("imported", False, ANOTHER)
+        yield step
+
+
+def _caught_up(memory: Opened, channel: str, source: Source) -> Step:
+    try:
+        if sources.read(memory.workspace.root).rows.get(source.key) != source:
+            return Step("imported", False, ANOTHER)  # it was worked on meanwhile
+        transcript = importing.reread(memory, source.ref, channel)
+        plan = updating.propose(memory, channel, transcript, ["extract"], again=bool(source.note))
+        run = updating.learn(memory, channel, transcript, plan).run
+        _stands(memory, channel, source, "summarized")
+    except Unreadable as error:
+        _stands(memory, channel, source, "error")  # the next import tries again
+        return Step("imported", False, f"failed: {error}", failed=True)
+    except (Error, OSError) as error:
+        return Step("imported", False, f"failed: '{source.ref}': {error}", failed=True)
+    return Step("imported", True, source.ref, run)
+
+
+def _stands(memory: Opened, channel: str, source: Source, status: str) -> None:
+    """Notes how far a conversation has come, where its line does not say more yet."""
+    known = sources.read(memory.workspace.root)
+    row = known.rows.get(source.key)
+    if row is not None and row.status in WAITING:
+        row = replace(row, status=status, time=memory.now().isoformat(timespec="seconds"), was="", instead="")
+        importing.register(memory, [row], f"{channel}: worked on {row.ref}")
+        importing.follow(memory, known.mark, row)
+
+
 def work_off(memory: Opened, lifecycle: Callable[[str], Lifecycle], report: Report) -> str:
-    """Works off the queue, oldest line first; why it stopped before the end, "" where nothing is left to do now.
+    """Works off the queue, oldest line first, then a few imported conversations of each channel; why it stopped before
+    the end, "" where nothing is left to do now.
 
     A line written while the last one is worked on is seen: its own process may have found this one at work and left.
     """
     memory.workspace.trust()
     stopped = ""
-    while not stopped and Queue(memory.workspace).due(memory.now().timestamp()):
-        try:
+    try:
+        while not stopped and Queue(memory.workspace).due(memory.now().timestamp()):
             with alone(memory):
                 stopped = _drain(memory, lifecycle, report)
-        except Busy:
-            return ANOTHER
+    except Busy:
+        return ANOTHER
+    for channel in memory.channels() if not stopped else ():
+        for step in catch_up(memory, channel.id, budgeted=True):
+            if step.name == "budget":
+                return step.reason
+            report(work("imported", channel.id, step))
     return stopped
 
 

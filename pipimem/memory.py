@@ -384,10 +384,12 @@ class Memory(Opened):
                 found = references.Reference("line", path=hit.path, line=hit.line)
             document = self._in_scope(found.path, scope)
             data = self.workspace.read(document.path) or b""
-            shown = references.opened(ref, found, document.path, data, around=max(0, around), most=max(1, most))
+            shown = references.opened(
+                ref, found, document.path, data, around=max(0, around), most=max(1, most), redacted=self.redacted
+            )
         except Error as error:
             return references.Shown(ref, problem=self.redacted(str(error)))
-        shown.channel, shown.text = document.channel, self.redacted(shown.text)
+        shown.channel = document.channel
         return shown
 
     def _one(self, found: Reference, scope: Scope) -> Hit:
@@ -762,9 +764,14 @@ class Memory(Opened):
         return steps, self.context(channel=channel, preset="session-start")
 
     def maintain(self, channel: str | None = None) -> dict[str, list[Step]]:
-        """Runs the jobs that are due, of one channel or of each in turn; those that are not say why."""
+        """Runs the jobs that are due, of one channel or of each in turn; those that are not say why.
+
+        Then the oldest five imported conversations of each that wait are worked on: each leaves its note in HISTORY.
+        """
+        from pipimem import maintaining
+
         channels = [self.workspace.channel(channel)] if channel is not None else self.channels()
-        steps = {c.id: self._lifecycle(c.id).maintain() for c in channels}
+        steps = {c.id: [*self._lifecycle(c.id).maintain(), *maintaining.catch_up(self, c.id)] for c in channels}
         self.pack()
         return steps
 
@@ -781,6 +788,12 @@ class Memory(Opened):
         from pipimem import maintaining
 
         return maintaining.work_off(self, self._lifecycle, report)
+
+    def waiting(self, channel: str) -> int:
+        """How many imported conversations of a channel `maintain` has yet to work on."""
+        from pipimem import maintaining
+
+        return len(maintaining.imported(self, self.workspace.channel(channel).id))
 
     def queue(self) -> dict[str, Any]:
         """What hooks left to be done: how many lines wait, since when, and those given up with their reason."""

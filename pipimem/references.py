@@ -6,6 +6,7 @@ Brackets and the prefixes `mem:` and `event:` may stand around any of them. Pure
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from pipimem import markdown, safety
 from pipimem.errors import NotFound, Usage
@@ -67,8 +68,11 @@ class Shown:
         self.channel = self.date = self.id = self.kind = self.source = ""
 
 
-def opened(ref: str, found: Reference, path: str, data: bytes, *, around: int, most: int) -> Shown:
-    """The passage of a file that a reference names, with `around` lines on both sides, `most` characters at most.
+def opened(
+    ref: str, found: Reference, path: str, data: bytes, *, around: int, most: int, redacted: Callable[[str], str]
+) -> Shown:  # fmt: skip
+    """The passage of a file that a reference names, with `around` lines on both sides, `most` characters at most,
+    cut only once it is `redacted`: half a secret is none any more that could be told.
 
     `found.line` or `found.name` (a heading) says which; without both it is the file's beginning. Raises `NotFound`.
     """
@@ -86,12 +90,16 @@ def opened(ref: str, found: Reference, path: str, data: bytes, *, around: int, m
         span, entry = (piece.start, piece.end), piece.entry
     shown = Shown(ref, path=path, line=parsed.line_of(span[0]) if span[0] >= parsed.offsets[0] else 1)
     text = entry.text if entry and not around else decode(_widened(data, span, around))
-    text = text.strip("\r\n")
-    shown.text = text if len(text) <= most else f"{clip(text, most)} ({len(text) - most:,} more characters)"
+    shown.text = clipped(redacted(text.strip("\r\n")), most)
     if entry is not None:
         shown.id, shown.kind = entry.id, entry.facts.get("kind", "")
         shown.date, shown.source = entry.facts.get("since", ""), entry.facts.get("src", "")
     return shown
+
+
+def clipped(text: str, most: int) -> str:
+    """At most `most` characters, and how many more there are."""
+    return text if len(text) <= most else f"{clip(text, most)} ({len(text) - most:,} more characters)"
 
 
 def _pieces(parsed: markdown.Parsed) -> list[markdown.Piece]:

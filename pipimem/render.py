@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from pipimem.errors import Error
 from pipimem.text import clip, one_line, plural, scrub
+
+COMMANDING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u2069]|\r(?!\n)")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,14 +54,17 @@ def hits_text(groups: Sequence[Sequence[Hit]], *, explain: bool = False, colour:
 
 
 def _hit_lines(number: int, group: Sequence[Hit], *, explain: bool, colour: bool) -> str:
+    # what is printed here is scrubbed piece by piece: the colours are our own
     bold, dim, plain = ("\x1b[1m", "\x1b[2m", "\x1b[0m") if colour else ("", "", "")
     hit, *others = group
     facts = " · ".join(x for x in (hit.channel or "shared", *hit.heading[-1:], hit.kind, hit.date) if x)
-    head = f"{bold}{number}. {hit.path}:{hit.line}{plain}  {dim}[{hit.ref}]  {facts}{plain}"
+    path, ref, facts = (scrubbed(x) for x in (f"{hit.path}:{hit.line}", hit.ref, facts))
+    head = f"{bold}{number}. {path}{plain}  {dim}[{ref}]  {facts}{plain}"
     warning = [f"   ! {hit.verdict}: never recalled automatically"] if hit.verdict else []
-    body = ["   " + line for line in hit.text.splitlines()[:12]]
+    body = ["   " + line for line in scrubbed(hit.text).splitlines()[:12]]
     signals = ["   " + "  ".join(f"{k} {v:.3f}" for k, v in hit.signals.items())] if explain else []
-    alike = [f"   {dim}nearly the same: {', '.join(f'{h.path}:{h.line}' for h in others)}{plain}"] if others else []
+    also = scrubbed(", ".join(f"{h.path}:{h.line}" for h in others))
+    alike = [f"   {dim}nearly the same: {also}{plain}"] if others else []
     return "\n".join([head, *warning, *body, *signals, *alike]) + "\n"
 
 
@@ -607,7 +614,6 @@ def _width(text: str) -> int:
 
 
 def scrubbed(text: str) -> str:
-    """Text that any terminal or JSON reader takes: lone surrogates replaced."""
-    from pipimem.text import scrub
-
-    return scrub(text)
+    """Text fit for any terminal: lone surrogates replaced, and what moves its cursor, colours it, or turns the order of
+    the characters around written out (`\\x1b`); lines and tabs stay."""
+    return COMMANDING.sub(lambda found: ascii(found[0])[1:-1], scrub(text))

@@ -11,16 +11,17 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pipimem import importers
+from pipimem import importers, importing
 from pipimem.errors import Error, NotFound
 from pipimem.importers import Pointer
 from pipimem.importers.draft import safe
-from pipimem.importing import keeps_tools, look, ready
+from pipimem.importing import import_here, keeps_tools, look, ready, transcript_of, trusted
 from pipimem.index import Scope, words
 from pipimem.index.sessions import Talk, mark_of
 from pipimem.index.spoken import ROLES, Within
-from pipimem.references import Shown
+from pipimem.references import Shown, clipped
 from pipimem.scopes import project_of
+from pipimem.sources import file_of
 from pipimem.text import clip, one_line, plural, printable
 from pipimem.transcript import REFERENCE, Message, reference
 from pipimem.turns import ENGINE, Turns
@@ -291,14 +292,14 @@ def _show_message(memory: Opened, ref: str, source: Source, name: str, around: i
         found = list(_texts(memory, {talk.id: talk}, near))
         if any(m.name == name and t is not None for m, t in found):
             said = [(m.name, t) for m, t in found if t is not None]
-            return _shown(ref, source, said, name, most)
-    whole = _whole(source, tools=keeps_tools(memory))
+            return _shown(memory, ref, source, said, name, most)
+    whole = _whole(memory, source)
     whole = [m for m in whole if m.role != "tool" or m.ref.partition("#")[2] == name]
     place = next((i for i, m in enumerate(whole) if m.ref.partition("#")[2] == name), None)
     if place is None:
         return None
     said = [(m.ref.partition("#")[2], m) for m in whole[max(0, place - around) : place + around + 1]]
-    return _shown(ref, source, said, name, most)
+    return _shown(memory, ref, source, said, name, most)
 
 
 def _said(rows: Sequence[Spoken], name: str = "") -> list[Spoken]:
@@ -306,38 +307,40 @@ def _said(rows: Sequence[Spoken], name: str = "") -> list[Spoken]:
     return [row for row in rows if row.role != "tool" or row.name == name]
 
 
-def _whole(source: Source, *, tools: bool) -> Sequence[Message]:
-    from pipimem.importing import transcript_of
-
+def _whole(memory: Opened, source: Source) -> Sequence[Message]:
     try:
-        return transcript_of(source, tools=tools).messages
+        return transcript_of(source, trusted(memory), tools=keeps_tools(memory)).messages
     except Error:
         return ()
 
 
-def _shown(ref: str, source: Source, said: Sequence[tuple[str, Message]], name: str, most: int) -> Shown:
+def _shown(
+    memory: Opened, ref: str, source: Source, said: Sequence[tuple[str, Message]], name: str, most: int
+) -> Shown:  # fmt: skip
     message = next(m for n, m in said if n == name)
     line = int(message.id[1:]) if message.id[:1] == "L" and message.id[1:].isdigit() else 0
     shown = Shown(ref, path=source.path, line=line)
     shown.channel, shown.date, shown.kind, shown.id = source.scope, message.time, message.role, name
     shown.source = f"{source.ref}#{name}"
     if len(said) == 1:
-        shown.text = _clipped(_told(message), most)
+        shown.text = clipped(_told(memory, message), most)
     else:
         shown.text = "\n".join(
-            f"{'>' if n == name else ' '} {m.role}{' ' + m.time if m.time else ''} [{n}]: {_clipped(_told(m), most)}"
+            f"{'>' if n == name else ' '} {m.role} {m.time}".rstrip() + f" [{n}]: {_set_in(memory, m, most)}"
             for n, m in said
         )
     return shown
 
 
-def _told(message: Message) -> str:
+def _set_in(memory: Opened, message: Message, most: int) -> str:
+    """What a message says, no line of which can be taken for the beginning of another."""
+    return "\n    ".join(clipped(_told(memory, message), most).splitlines())
+
+
+def _told(memory: Opened, message: Message) -> str:
+    """What a message says and names, secrets out: before anything of it is cut, or half of one would be left."""
     named = [*(f"[file] {f}" for f in message.files), *(f"[command] {c}" for c in message.commands)]
-    return "\n".join([*([message.text] if message.text else []), *named])
-
-
-def _clipped(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{clip(text, most)} ({len(text) - most:,} more characters)"
+    return memory.redacted("\n".join([*([message.text] if message.text else []), *named]))
 
 
 def _show_session(memory: Opened, ref: str, source: Source, around: int, most: int) -> Shown:
@@ -349,7 +352,7 @@ def _show_session(memory: Opened, ref: str, source: Source, around: int, most: i
     lines = [_facts(source, talk.title if talk else "")]
     if talk is not None and source.there:
         for m, message in _texts(memory, {talk.id: talk}, chosen):
-            text = one_line(_told(message)) if message else "(changed since it was imported)"
+            text = one_line(_told(memory, message)) if message else "(not what was imported here)"
             lines.append(f"{m.role}{' ' + m.time if m.time else ''} [{m.name}]: {clip(text, most)}")
     shown.text = "\n".join([*lines, *_citations(memory, source.ref, source.scope)])
     return shown
@@ -360,7 +363,8 @@ def _show_gone(memory: Opened, ref: str, source: Source, name: str, most: int) -
     talk = memory.said.talk(source.key)
     row = next(iter(memory.said.message(talk, name)), None) if talk else None
     cited = _citations(memory, f"{source.ref}#{name}", source.scope)
-    if row is None and source.there:
+    foreign = importing.mark_of(source) not in trusted(memory)
+    if row is None and source.there and not foreign:
         raise NotFound(
             f"The conversation '{source.ref}' holds no message '{printable(name)}'.", "See 'pipimem sessions'."
         )
@@ -370,6 +374,8 @@ def _show_gone(memory: Opened, ref: str, source: Source, name: str, most: int) -
     shown.channel, shown.source, shown.id = source.scope, f"{source.ref}#{name}", name
     shown.date, shown.kind = (row.time, row.role) if row else ("", "")
     what = f"Its text is gone with the transcript '{source.path}'." if not source.there else "It is not there any more."
+    if foreign:
+        what = f"The conversation was not imported on this machine. {import_here(source)}"
     said = f"A message of the {row.role}{', ' + row.time if row.time else ''}." if row else "A message."
     shown.text = clip("\n".join([f"{said} {what}", _facts(source, talk.title if talk else ""), *cited]), max(most, 500))
     return shown
@@ -421,7 +427,7 @@ def _show_turn(
 
     source = Row(ENGINE, folder_name(channel.id), scope=channel.id, path=f"{ENGINE}s")
     said = [(m.ref.partition("#")[2], m) for m in messages[max(0, at - around) : at + around + 1]]
-    return _shown(ref, source, said, name, most)
+    return _shown(memory, ref, source, said, name, most)
 
 
 # Texts by pointer
@@ -433,8 +439,11 @@ def _texts(memory: Opened, talks: dict[int, Talk], hits: Sequence[Spoken]) -> It
     for hit in hits:
         by_source.setdefault(hit.source, []).append(hit)
     found: dict[int, Message] = {}
+    own = trusted(memory) if hits else ()
     for number, rows in by_source.items():
         talk = talks[number]
+        if importing.mark_of(talk) not in own:
+            continue  # the index came with a stranger's workspace
         pointers = {Pointer(r.ident, r.role, r.at, r.end): r for r in rows}
 
         def same(pointer: Pointer, message: Message, of: dict[Pointer, Spoken] = pointers) -> bool:
@@ -462,7 +471,7 @@ def _importer(name: str) -> Any:
 
 
 def _file(talk: Talk) -> str:
-    return os.path.expanduser(talk.path)
+    return file_of(talk.engine, talk.path)
 
 
 def _listed(memory: Opened, talk: Talk, *, preview: bool) -> Conversation:
@@ -470,7 +479,7 @@ def _listed(memory: Opened, talk: Talk, *, preview: bool) -> Conversation:
     last = ""
     if preview and there:
         for _, message in _texts(memory, {talk.id: talk}, memory.said.last(talk)):
-            last = clip(one_line(memory.redacted(message.text or _told(message))), PREVIEW) if message else ""
+            last = clip(one_line(memory.redacted(message.text) or _told(memory, message)), PREVIEW) if message else ""
     counts = {"messages": talk.messages, "calls": talk.calls, "errors": talk.errors}
     return Conversation(
         f"{talk.engine}:{safe(talk.session)}", talk.session, talk.engine, talk.name or talk.project, talk.channel,
@@ -479,7 +488,7 @@ def _listed(memory: Opened, talk: Talk, *, preview: bool) -> Conversation:
 
 
 def _hit(memory: Opened, talk: Talk, hit: Spoken, message: Message | None, asked: words.Query) -> Found:
-    text = _snippet(memory.redacted(_told(message)), asked) if message is not None else ""
+    text = _snippet(_told(memory, message), asked) if message is not None else ""
     return Found(
         f"{talk.engine}:{safe(talk.session)}#{hit.name}", hit.role, hit.time, text, talk.session, talk.engine,
         talk.name or talk.project, talk.channel, talk.path, hit.score, message is not None,

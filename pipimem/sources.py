@@ -73,8 +73,8 @@ class Source:
 
     @property
     def file(self) -> str:
-        """Where its file is on this machine."""
-        return os.path.expanduser(self.path)
+        """Where its file is on this machine: see `file_of`."""
+        return file_of(self.engine, self.path)
 
     @property
     def there(self) -> bool:
@@ -89,6 +89,18 @@ class Source:
         """Whether another line says the same, apart from when it was written."""
         plain = {"time": "", "was": "", "instead": ""}
         return other is not None and replace(self, **plain) == replace(other, **plain)  # type: ignore[arg-type]
+
+
+def file_of(engine: str, path: str) -> str:
+    """Where the file of a source is now: at its path, or where its host puts the same one away, packed or archived."""
+    file = os.path.expanduser(path)
+    if os.path.isfile(file) or not file.endswith((".jsonl", ".jsonl.zst")):
+        return file
+    plain = file.removesuffix(".zst")
+    home, _, dated = plain.partition("/sessions/") if engine == "codex" else ("", "", "")
+    archived = [f"{home}/archived_sessions/{os.path.basename(plain)}"] if dated else []
+    twins = [name + end for name in (plain, *archived) for end in ("", ".zst")]
+    return next((name for name in twins if os.path.isfile(name)), file)
 
 
 NAMES = frozenset(f.name for f in fields(Source))

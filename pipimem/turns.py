@@ -147,6 +147,10 @@ class Turns:
             write_private(self._source_path, encode(json.dumps(kept, ensure_ascii=False)))
         return Recorded(len(fresh), start + len(fresh), skipped)
 
+    def fed(self) -> set[str]:
+        """The conversations whose host's hooks have them recorded here, as references."""
+        return set(self._stored(self._source_path))
+
     def since(self, cursor: int) -> Window:
         """The messages after number `cursor`, oldest first."""
         rows = [row for row in self._rows() if row["n"] > cursor and row.get("role")]

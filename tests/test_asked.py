@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipimem.memory import Memory
-from pipimem.update import asked
+from pipimem.transcript import Message
+from pipimem.update import Setting, asked, question
 from pipimem.update.question import Models
 from tests.conftest import case, run, snapshot
 from tests.test_update import talk
@@ -51,6 +53,14 @@ def dm(make: Callable[..., Memory]) -> Memory:
 
 def texts(plan: Any) -> list[str]:
     return [o.text for o in plan.ops if o.op == "add"]
+
+
+def test_no_model_is_sent_the_half_of_a_secret_that_a_cut_leaves() -> None:
+    setting = Setting("dm", "direct", "", "zh", "r", date(2026, 11, 30), lambda path: None, lambda name: False)
+    secret = "postgres://app:S3cr3tPw9x@db.internal:5432/app"
+    for before in range(question.MESSAGE_SHOWN - len(secret), question.MESSAGE_SHOWN):
+        message = Message("jsonl:t#L1", "user", "网" * (before - 1) + " " + secret + " 请轮换")
+        assert "S3cr3" not in question.talk([message], setting)[1]
 
 
 def test_what_a_model_finds_is_written_with_its_source_and_named_as_its_own(

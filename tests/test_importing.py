@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from pipimem.errors import NotFound, Refused, Unreadable, Usage
 from pipimem.importers import Pointer, opened
-from pipimem.importing import Report
+from pipimem.importing import Report, reread
 from pipimem.memory import Memory, init
 from pipimem.sources import PATH, read
 from tests.conftest import run, snapshot, write
@@ -471,6 +471,28 @@ def test_a_dry_run_reports_and_changes_nothing(memory: Memory, projects: Path, k
     assert whats(memory.import_sessions("claude", dry_run=True)) == [("grown", "claude:aaaa-1", 5, 1)]
 
 
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("force", [False, True])
+def test_a_dry_run_reports_what_the_run_then_does(
+    memory: Memory, projects: Path, kiln: Path, *, known: bool, force: bool
+) -> None:
+    claude(projects / "a" / "aaaa-1.jsonl", SAID, cwd=str(kiln))
+    if known:
+        memory.import_sessions("claude")
+    resumed = (
+        (projects / "a" / "aaaa-1.jsonl").read_text("utf-8").replace('"sessionId": "aaaa-1"', '"sessionId": "bbbb-2"')
+    )
+    (projects / "a" / "bbbb-2.jsonl").write_text(resumed, "utf-8")
+    claude(projects / "a" / "bbbb-2.jsonl", [("user", "再把日志级别调成 INFO。")], cwd=str(kiln), start=4)
+    claude(projects / "a" / "cccc-3.jsonl", SAID[:2], cwd=str(kiln), start=9)
+    before = content(memory) if known else memory.said.exists
+    tried = memory.import_sessions("claude", dry_run=True, force=force)
+    assert (content(memory) if known else memory.said.exists) == before
+    done = memory.import_sessions("claude", force=force)
+    assert [s.row() for s in tried.sources] == [s.row() for s in done.sources]
+    assert ("claude:bbbb-2", 1, {"in an earlier session": 4}) in [(s.ref, s.kept, s.skipped) for s in done.sources]
+
+
 def test_a_forced_import_reads_everything_before_it_replaces_anything(memory: Memory, tmp_path: Path) -> None:
     case = next(c for c in CASES if c.startswith("hermes/early"))
     good = built(case, tmp_path / "good") / spec(case)["reads"][0]["file"]
@@ -586,6 +608,25 @@ def test_a_list_from_elsewhere_makes_nobodys_conversations_its_own(
         assert [(c.ref, c.counts["messages"]) for c in other.sessions("project:kiln")] == [("claude:aaaa-1", 4)]
         other.import_sessions("claude", everything=True)
         assert len(other.session_search("webhook", "project:kiln")) == 1
+
+
+def test_a_file_that_only_a_list_from_elsewhere_names_is_never_read(memory: Memory, tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "私人" / "diary.jsonl", ("user", "我的工资是九万一千。记住：别告诉任何人。"), ("assistant", "好")
+    )
+    row = {"engine": "jsonl", "session": "diary", "scope": "dm:ines", "path": str(path), "digest": "00", "messages": 2}
+    write(Path(memory.workspace.root), {PATH: json.dumps(row, ensure_ascii=False) + "\n"})
+    refs = ["jsonl:diary#L1", "jsonl:diary#L9", "jsonl:diary"]
+    shown = memory.show(refs, "dm:ines") + memory.show(refs, "dm:ines", around=2)
+    assert not [s.text for s in shown if "工资" in s.text or "好" in s.text]
+    assert f"not imported on this machine. To read its file: pipimem import jsonl '{path}'" in shown[0].text
+    with pytest.raises(Refused, match="'jsonl:diary' was not imported on this machine"):
+        reread(memory, "jsonl:diary", "dm:ines")
+    memory.import_sessions("jsonl", str(path))
+    assert "工资" in memory.show(refs, "dm:ines")[0].text
+    (Path(memory.workspace.root) / ".pipimem" / "state" / "sources.here").unlink()  # an index from elsewhere
+    assert "工资" not in json.dumps([s.text for s in memory.show(refs, "dm:ines")], ensure_ascii=False)
+    assert memory.session_search("工资", "dm:ines") == []
 
 
 PROPERTY = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -17,6 +17,7 @@ from pipimem.errors import Refused
 from pipimem.markdown import uncommented
 from pipimem.memory import Memory
 from pipimem.queued import TRIES, Queue
+from pipimem.sources import read
 from tests.conftest import run, write
 from tests.test_crash import killed_at
 from tests.test_watch import eventually
@@ -294,3 +295,96 @@ def test_a_kill_at_any_step_loses_nothing_and_does_nothing_twice(memory: Memory,
         work()
         assert everything(root) == wanted, number
     assert kills > 5
+
+
+# Imported conversations
+
+
+def brought(memory: Memory, folder: Path, name: str, *texts: str, hours: int = 0) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = Path(spoken(folder / f"{name}.jsonl", *texts, hours=hours))
+    memory.import_sessions("jsonl", str(path), channel=CHANNEL, everything=True)
+    return path
+
+
+def titles(memory: Memory) -> list[str]:
+    history = memory.workspace.read(f"{memory.workspace.channel(CHANNEL).path}/HISTORY.md") or b""
+    return [line[14:] for line in history.decode().splitlines() if line.startswith("## ")]
+
+
+def statuses(memory: Memory) -> dict[str, str]:
+    return {s.session: s.status for s in read(memory.workspace.root)}
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_each_imported_conversation_leaves_a_note_oldest_first_a_few_at_a_time(
+    memory: Memory, tmp_path: Path, *, queued: bool
+) -> None:
+    said = [
+        "修登录",
+        "网关的日志在哪里看？",
+        "记住：部署窗口是周四晚上",
+        "fix it",
+        "看一下缓存",
+        "日志保留几天？",
+        "把证书换掉",
+    ]
+    for number, text in reversed(list(enumerate(said))):
+        brought(memory, tmp_path / "chats", f"s-{number}", text, hours=number)
+    assert memory.waiting(CHANNEL) == 7
+    for left in (2, 0, 0):
+        if queued:
+            assert worked(memory)[1] == ""
+        else:
+            memory.maintain(CHANNEL)
+        assert memory.waiting(CHANNEL) == left
+    expected = ["修登录", said[1], said[2].removeprefix("记住："), *said[3:]]
+    if queued:  # else the notes of the first run are folded in the second
+        assert titles(memory) == expected
+    folder = Path(memory.workspace.root) / memory.workspace.channel(CHANNEL).path
+    history = "".join(path.read_text("utf-8") for path in folder.glob("HISTORY*.md"))
+    assert not [text for text in expected if text not in history]
+    assert facts(memory) == ["部署窗口是周四晚上"]
+    assert set(statuses(memory).values()) == {"summarized", "extracted"}
+    assert not worked(memory)[0]
+
+
+def test_a_grown_conversation_has_its_note_made_anew_and_a_persons_note_stays(memory: Memory, tmp_path: Path) -> None:
+    for name in ("一", "二"):
+        brought(memory, tmp_path / "chats", f"s-{name}", f"网关{name}的日志在哪里看？")
+    memory.maintain(CHANNEL)
+    path = Path(memory.workspace.root) / memory.workspace.channel(CHANNEL).path / "HISTORY.md"
+    path.write_text(path.read_text("utf-8").replace("- Task: 网关二", "- Task: 我改过：网关二"), "utf-8")
+    for name in ("一", "二"):
+        brought(memory, tmp_path / "chats", f"s-{name}", "再把日志级别调成 INFO。", hours=1)
+    assert memory.waiting(CHANNEL) == 2
+    memory.maintain(CHANNEL)
+    assert memory.waiting(CHANNEL) == 0
+    evidence = [line for line in path.read_text("utf-8").splitlines() if "Evidence" in line]
+    assert [("4 messages" in line, "2 messages" in line) for line in evidence] == [(True, False), (False, True)]
+    assert "我改过：网关二" in path.read_text("utf-8")
+
+
+def test_what_hooks_record_is_worked_on_as_turns_and_what_is_gone_keeps_nobody_waiting(
+    memory: Memory, tmp_path: Path
+) -> None:
+    leave(memory, "compact", spoken(tmp_path / "live.jsonl", *SAID))
+    worked(memory)
+    gone = brought(memory, tmp_path / "chats", "gone", "网关的日志在哪里看？")
+    broken = brought(memory, tmp_path / "chats", "broken", "网关的日志又在哪里看？")
+    gone.unlink()
+    broken.write_bytes(b"\0\0\0")
+    brought(memory, tmp_path / "chats", "good", "证书什么时候到期？", hours=3)
+    memory.maintain(CHANNEL)
+    assert memory.waiting(CHANNEL) == 0
+    assert "证书什么时候到期？" in titles(memory)
+    assert (statuses(memory)["gone"], statuses(memory)["good"]) == ("indexed", "summarized")
+
+
+def test_an_import_says_how_many_wait_and_what_works_on_them(memory: Memory, tmp_path: Path) -> None:
+    path = spoken(tmp_path / "chat.jsonl", "网关的日志在哪里看？")
+    done = run("-w", memory.workspace.root, "import", "jsonl", path, "--channel", CHANNEL)
+    assert done.out.endswith(f"1 session of '{CHANNEL}' to be worked on: pipimem maintain --channel '{CHANNEL}'\n")
+    assert "imported" in run("-w", memory.workspace.root, "maintain", "--channel", CHANNEL).out
+    again = run("-w", memory.workspace.root, "import", "jsonl", path, "--channel", CHANNEL, "--json")
+    assert again.json["waiting"] == {CHANNEL: 0}

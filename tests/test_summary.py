@@ -104,6 +104,19 @@ def test_a_note_is_found_by_task_file_and_error(memory: Memory, path: Path, quer
     assert run("-w", memory.workspace.root, "sessions", "search", query, "--json").json["notes"]
 
 
+def test_what_stands_for_a_secret_is_no_keyword(memory: Memory, tmp_path: Path) -> None:
+    key = "AKIA" + "Q3XZ7PLM2RTV9KWD"
+    said = [
+        ("user", f"把桶的密钥 {key} 换掉，网关在用 {key}。<private>工资</private>"),
+        ("assistant", f"网关不再用 {key}。"),
+    ]
+    claude(tmp_path / "cccc-3.jsonl", said)
+    update(memory, tmp_path / "cccc-3.jsonl")
+    keywords = text(memory).partition("- Keywords: ")[2].partition("\n")[0]
+    assert "网关" in keywords
+    assert not [word for word in ("redacted", "aws", "private", "akia") if word in keywords.lower()]
+
+
 def test_orders_secrets_and_small_talk_leave_nothing(memory: Memory, tmp_path: Path) -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     claude(tmp_path / "small.jsonl", [("user", "ok"), ("assistant", "👍")])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipimem.errors import Usage
-from pipimem.importing import reread, transcript_of
+from pipimem.importing import reread, transcript_of, trusted
 from pipimem.memory import Memory
 from pipimem.sources import PATH, read
 from pipimem.transcript import Message, Transcript
@@ -171,7 +171,7 @@ def test_the_updater_is_never_given_a_result_and_learns_nothing_from_one(
     imported(memory, talk)
     assert {m.role for m in reread(memory, "claude:aaaa-1", CHANNEL).messages} == {"user", "assistant"}
     source = read(memory.workspace.root).named("claude:aaaa-1")[0]
-    assert "tool" in {m.role for m in transcript_of(source, tools=True).messages}
+    assert "tool" in {m.role for m in transcript_of(source, trusted(memory), tools=True).messages}
     root = memory.workspace.root
     memory.close()
     assert run("-w", root, "update", "--channel", CHANNEL, "--transcript", talk).code == 0

@@ -47,9 +47,9 @@ def _install(options: Namespace) -> int:
 
     wish = _wish(options)
     found = installing.changes(wish, os.environ, remove=options.remove)
-    diffs = [render.scrubbed(Change(c.path.lstrip("/"), c.before, c.after).diff()) for c in found]
+    diffs = [Change(c.path.lstrip("/"), c.before, c.after).diff() for c in found]
     if not options.json:
-        print("".join(diffs), end="")
+        print(render.scrubbed("".join(diffs)), end="")
     if not options.dry_run:
         installing.write(found)
     after = installing.NEXT[options.host] if found and not options.remove and not options.dry_run else ""

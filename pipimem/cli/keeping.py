@@ -7,7 +7,7 @@ import sys
 
 from pipimem.cli.common import kept_up, opened, print_json, say_notes
 from pipimem.errors import Error, NotFound, Usage
-from pipimem.text import plural, printable
+from pipimem.text import plural, printable, scrub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _doctor(options: Namespace) -> int:
         probes = doctor.examine(memory, fix=options.fix)
         say_notes(memory)
     if options.json:
-        print_json({"checks": [{"name": p.name, "ok": p.ok, "detail": render.scrubbed(p.detail)} for p in probes]})
+        print_json({"checks": [{"name": p.name, "ok": p.ok, "detail": scrub(p.detail)} for p in probes]})
     else:
         print(render.scrubbed(render.table([("ok" if p.ok else "!!", p.name, p.detail) for p in probes])), end="")
     return 0 if all(p.ok for p in probes) else NotFound.code

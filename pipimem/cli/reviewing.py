@@ -6,6 +6,7 @@ import sys
 
 from pipimem.cli.common import dry_run_argument, entry_argument, opened, print_json, report, say_notes
 from pipimem.errors import Error, NotFound, Refused, Usage
+from pipimem.text import scrub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def _history(options: Namespace) -> int:
     with opened(options) as memory:
         steps = memory.history(options.entry)
     if options.json:
-        print_json({"commits": [{**render.commit_json(c), "text": render.scrubbed(text)} for c, text in steps]})
+        print_json({"commits": [{**render.commit_json(c), "text": scrub(text)} for c, text in steps]})
     else:
         print(render.scrubbed(render.steps_text(steps)), end="")
     if steps:
@@ -143,11 +144,11 @@ def _diff(options: Namespace) -> int:
     from pipimem import render
 
     with opened(options) as memory:
-        text = render.scrubbed(memory.diff(options.name))
+        text = memory.diff(options.name)
     if options.json:
-        print_json({"name": options.name, "diff": text})
+        print_json({"name": options.name, "diff": scrub(text)})
     else:
-        print(text, end="")
+        print(render.scrubbed(text), end="")
     return 0
 
 

@@ -6,6 +6,7 @@ import sys
 
 from pipimem.cli.common import given_text, opened, print_json, say_notes
 from pipimem.errors import NotFound, Unreadable, Usage
+from pipimem.text import plural
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,12 +44,19 @@ def _import(options: Namespace) -> int:
             everything=options.all, since=options.since, limit=options.limit, platform=options.platform,
             dry_run=options.dry_run, force=options.force,
         )  # fmt: skip
+        waiting = {c: memory.waiting(c) for c in sorted({done.channel for done in report.sources if done.channel})}
         say_notes(memory)
     if options.json:
         rows = [done.row() for done in report.sources]
-        print_json({"sources": rows, "skipped": report.skipped, "commit": report.commit, "dry_run": options.dry_run})
+        print_json({"sources": rows, "skipped": report.skipped, "commit": report.commit, "dry_run": options.dry_run,
+                    "waiting": waiting})  # fmt: skip
     else:
         _print_report(report, dry_run=options.dry_run)
+        for channel, count in waiting.items():
+            if count and not options.dry_run:
+                print(
+                    f"{plural(count, 'session')} of '{channel}' to be worked on: pipimem maintain --channel '{channel}'"
+                )
     failed = [done for done in report.sources if done.what == "failed"]
     for done in failed:
         print(f"pipimem: not imported: {done.path}: {done.reason}", file=sys.stderr)
@@ -59,7 +67,6 @@ def _import(options: Namespace) -> int:
 
 def _print_report(report: Report, *, dry_run: bool) -> None:
     from pipimem.render import scrubbed, table
-    from pipimem.text import plural
 
     rows = [
         (d.what, d.ref, d.channel or "unassigned", f"{d.messages} messages", f"{d.kept} new", _reasons(d.skipped))

@@ -7,6 +7,7 @@ import threading
 
 from pipimem.cli.common import dry_run_argument, json_text, kept_up, opened, print_json, report, say_notes, silence
 from pipimem.errors import ModelFailed, Usage
+from pipimem.text import scrub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _boundary(options: Namespace, verb: str) -> int:
         steps, kept = getattr(memory, verb)(options.channel, transcript)
         say_notes(memory)
     if options.json:
-        print_json({"steps": [render.step_json(s) for s in steps], "context": render.scrubbed(kept.text)})
+        print_json({"steps": [render.step_json(s) for s in steps], "context": scrub(kept.text)})
     else:
         print(render.scrubbed(kept.text), end="")
     for step in steps:

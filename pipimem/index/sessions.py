@@ -117,6 +117,18 @@ class Sessions:
         self._size: tuple[int, tuple[int, float]] | None = None
         self._cutting: Cutting | None = None
         self._asking: Cutter | None = None
+        self._tried = False
+
+    def trial(self) -> Sessions:
+        """A copy in no place of the workspace, thrown away when closed: what it takes is counted as it would be here,
+        and cannot be searched for."""
+        copy = Sessions(self.workspace, self.notes)
+        copy._tried, copy._db = True, sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        if self.exists:
+            self.db().backup(copy._db)
+        else:
+            copy._build(copy._db)
+        return copy
 
     def close(self) -> None:
         """Lets go of the file."""
@@ -461,8 +473,10 @@ class Sessions:
 
     def words_of(self, message: Message) -> tuple[str, str]:
         """The sets a message is found by: its text, and the files and commands it names, secrets out first."""
+        if self._tried:
+            return "", ""
         config = self.workspace.config
-        parts = [message.text[: spoken.READ], *message.files, *message.commands]
+        parts = [*message.files, *message.commands, message.text]  # the text last: it is the one that is cut
         redacted = safety.redact("\n".join(parts), config["safety.patterns"], config["safety.allow"])
         return spoken.bag(redacted, self.cut)
 

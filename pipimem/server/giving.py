@@ -12,8 +12,8 @@ from pipimem import safety
 from pipimem.index.alike import grouped
 from pipimem.recall.context import guarded
 from pipimem.recall.gate import WITHHELD
+from pipimem.references import clipped
 from pipimem.skills import Skill
-from pipimem.text import clip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,9 +52,7 @@ def text(call: Call, words: str, found: str, where: str) -> str:
     if call.observing:
         return ""
     words = withheld(found, where) or guarded(call.memory.redacted(words))
-    return (
-        words if len(words) <= HIT_LIMIT else f"{clip(words, HIT_LIMIT)} ({len(words) - HIT_LIMIT:,} more characters)"
-    )
+    return clipped(words, HIT_LIMIT)
 
 
 def name(call: Call, words: str) -> str:

@@ -68,7 +68,7 @@ def extract(models: question.Models, window: Sequence[Message], setting: Setting
     """Asks the models in order what to remember. `origin` is "" when none of them gave a usable reply."""
     memory = markdown.parse(setting.text("MEMORY.md"))
     shown = question.newest(window)
-    parts = ["# Memory now", *_entries(memory, setting), "", *question.talk(shown)]
+    parts = ["# Memory now", *_entries(memory, setting), "", *question.talk(shown, setting)]
     answer = question.ask(
         "extract", models, setting, parts, SCHEMA, lambda value: _validated(value, shown, memory, setting)
     )

@@ -152,7 +152,7 @@ def _asked(
     from pipimem.update import question
 
     shown = question.newest(window)
-    parts = ["# Session now", *_lines(session), "", *question.talk(shown)]
+    parts = ["# Session now", *_lines(session), "", *question.talk(shown, setting)]
     answer = question.ask("refresh", models, setting, parts, SCHEMA, lambda value: _validated(value, shown, session))
     session.rejected += question.left_out(answer, setting.path("SESSION.md"))
     for wanted in answer.value or ():

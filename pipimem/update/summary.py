@@ -7,6 +7,7 @@ All of it in the conversation's own sentences; secrets are out, and messages tha
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 
 ITEM_LIMIT, TITLE_LIMIT, OUTCOME_LIMIT, ERROR_LIMIT = 300, 60, 200, 160
 MOST_KEYWORDS, MOST_FILES, MOST_ERRORS, MOST_KINDS = 8, 5, 3, 8
-LONGEST_ERROR = 300
+LONGEST_ERROR, SHORT_HAN = 300, 3
+PLACED = re.compile(r"\[redacted:[a-z0-9-]+\]")
+"""What stands for a secret says nothing of what a conversation was about."""
 TITLES = ("decision", "failure", "correction", "constraint", "fact")
 COMMON = frozenset(
     (
@@ -76,14 +79,15 @@ def note(
     """
     said = [*_remembered(transcript, setting), *((op.kind, op.text) for op in adds)]
     everything, window = window, [m for m in window if not _orders(m.text)]
-    task = next((m.text for m in window if m.role == "user" and len(m.text) >= offline.SHORT), "")
-    if not window or not (adds or task):
+    task = next((m.text for m in window if m.role == "user" and len(m.text.strip()) >= _least(m.text)), "")
+    outcome = _outcome(window, setting)
+    if not window or not (adds or task or len(outcome) >= _least(outcome)):
         return None
     rows = [
         ("Keywords", ", ".join(_keywords(window, setting, words.fold(" ".join(text for _, text in said))))),
         ("Task", clip(one_line(_redacted(task, setting)), ITEM_LIMIT)),
         *((kind, clip(one_line(text), ITEM_LIMIT)) for kind, text in said[:MOST_KINDS]),
-        ("Outcome", _outcome(window, setting)),
+        ("Outcome", outcome),
         ("Files", ", ".join(f for f in _files(window) if not _unsafe(f, setting))),
         *(("Error", line) for line in _errors(window, setting)),
         ("Evidence", _evidence(transcript, everything, setting)),
@@ -91,7 +95,13 @@ def note(
     if transcript.engine == "turn":  # many a day: only what was asked and remembered
         rows = [row for row in rows if row[0] not in ("Keywords", "Outcome", "Files", "Error")]
     text = "\n".join(f"- {name}: {value}" for name, value in rows if value)
-    return f"{day_of(window) or setting.today.isoformat()} {_title(transcript, task, adds, setting)}".rstrip(), text
+    title = _title(transcript, task or outcome, adds, setting)
+    return f"{day_of(window) or setting.today.isoformat()} {title}".rstrip(), text
+
+
+def _least(text: str) -> int:
+    """How many characters say what a conversation is about: 修登录 does, "ok" and 好的 do not."""
+    return SHORT_HAN if has_han(text) else offline.SHORT
 
 
 def _remembered(transcript: Transcript, setting: Setting) -> list[tuple[str, str]]:
@@ -120,7 +130,7 @@ def _keywords(window: Sequence[Message], setting: Setting, said: str) -> list[st
     """The telling words but those of what was remembered, which stands below and may be forgotten."""
     counts: dict[str, float] = {}
     for message in window:
-        text = _redacted(FENCE.sub(" ", message.text), setting)
+        text = PLACED.sub(" ", _redacted(FENCE.sub(" ", message.text), setting))
         for word in words.terms(text, setting.cut or (lambda runs: []))[0]:
             if _is_keyword(word):
                 counts[word] = counts.get(word, 0) + (2 if message.role == "user" else 1)
