@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 
 from pipimem.errors import Error, NotFound, Refused
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
-    from pipimem.git import Commit, Deferred, Repository
+    from pipimem.git import Commit, Deferred, GitOff, Repository
     from pipimem.workspace import Scan
 
     Contents = dict[str, bytes | str | None]
@@ -70,10 +71,11 @@ class History:
     ) -> tuple[str, str]:  # fmt: skip
         """Commits exactly these changes and files: (commit, "") or ("", why it has to wait or cannot be).
 
-        First come the commits of earlier writes and, as theirs, what a person changed in these files. Never raises
-        for git's sake: what was written stays written.
+        First come the commits of earlier writes and, as theirs, what a person changed in these files; where that holds
+        a secret it stays out, and this change is committed without it. Never raises for git's sake: what was written
+        stays written.
         """
-        from pipimem.git import Deferred
+        from pipimem.git import Deferred, GitOff
 
         if not self.workspace.config["git.commit"]:
             return "", "commits are switched off"
@@ -86,30 +88,37 @@ class History:
             repository = self.repository()
             with self._queue.turn(ticket):
                 self._commit_waiting(repository, changes, files)
+                held = self._without_secrets(repository, changes, forgetting, files, ticket)
                 try:
-                    self._commit_by_hand(repository, changes, forgetting, ticket)
+                    self._commit_by_hand(repository, [c for c in changes if c.path not in held], forgetting, ticket)
                 except Deferred as deferred:
-                    deferred.blobs = repository.store(files)
+                    deferred.blobs = self._stored(repository, files)
                     raise
                 sha = repository.commit(files, message, author=self._author()) or ""
                 self._off_the_queue(ticket)
-            return sha, ""
+            return sha, next((_held(path) for path in held if path not in files), "")
         except Deferred as deferred:
             self._off_the_queue(ticket, deferred.blobs, deferred)
             return "", deferred.message
+        except GitOff as off:  # git may be back tomorrow, and whose change this was is still to be told then
+            self._off_the_queue(ticket, {}, off)
+            return "", str(off)
         except Error as error:
             self._off_the_queue(ticket)
             return "", str(error)
 
     def _off_the_queue(
-        self, ticket: str, blobs: Mapping[str, str | None] | None = None, why: Deferred | None = None
+        self, ticket: str, blobs: Mapping[str, str | None] | None = None, why: Deferred | GitOff | None = None
     ) -> None:
         """The change is committed, or cannot be; with `blobs` it waits for the next command."""
+        from pipimem.git import Deferred
+
         try:
             if blobs is None:
                 self._queue.remove(ticket)
             else:
-                self._queue.postpone(ticket, blobs, why.reason if why else "", hooked=why is not None and why.hooked)
+                hooked = isinstance(why, Deferred) and why.hooked
+                self._queue.postpone(ticket, blobs, why.reason if why else "", hooked=hooked)
         except (OSError, Error) as error:
             self.notes.append(f"The list of commits that wait could not be written: {error}")
 
@@ -117,6 +126,46 @@ class History:
         """The identity the user set for pipimem's commits, None for pipimem's own."""
         name, _, address = self.workspace.config["git.author"].rpartition("<")
         return (name.strip(), address.strip(" >")) if name.strip() else None
+
+    def _secret(self, head: bytes | None, data: bytes) -> bool:
+        """Whether a text holds a secret that git does not have yet."""
+        from pipimem import safety
+        from pipimem.workspace import added
+
+        config = self.workspace.config
+        return bool(safety.secrets(added(head or b"", data), config["safety.patterns"], config["safety.allow"]))
+
+    def _stored(self, repository: Repository, files: Contents) -> dict[str, str | None]:
+        """Git's ids of what has to wait; a text with a secret is not given to git."""
+        return repository.store({p: c for p, c in files.items() if not (isinstance(c, bytes) and self._secret(b"", c))})
+
+    def _without_secrets(
+        self, repository: Repository, changes: Sequence[Change], forgetting: Mapping[str, str | None] | None,
+        files: Contents, ticket: str,
+    ) -> list[str]:  # fmt: skip
+        """The files in which a person left a secret; in `files` they get our change alone, upon what git has of them.
+
+        Where ours cannot be told from theirs, the file is left out of `files`. `status` says what is held up.
+        """
+        held = []
+        for change in changes:
+            theirs, ours = change.before if forgetting is None else change.after, change.after
+            head = repository.head(change.path)
+            if theirs is None or head == change.before or not self._secret(head, theirs):
+                continue
+            held.append(change.path)
+            alone = None if ours is None or change.before is None else take_back(change.before, ours, head or b"")
+            for text in (alone, ours):
+                if text is not None and not self._secret(head, text):
+                    files[change.path] = text
+                    break
+            else:
+                files.pop(change.path)
+            if not any(change.path in row.get("held", ()) for row in self._queue.waiting()):
+                line = {"message": f"edit {change.path}", "files": {}, "held": [change.path]}
+                self._queue.precede(ticket, {**line, "reason": _held(change.path)})
+            self.notes.append(_held(change.path))
+        return held
 
     def _commit_by_hand(
         self, repository: Repository, changes: Sequence[Change], forgetting: Mapping[str, str | None] | None,
@@ -127,11 +176,8 @@ class History:
         Where something is being forgotten, without it: what git never had it must not get now. Where git does not
         take it, it waits in front of ours.
         """
-        from pipimem import safety
         from pipimem.git import Deferred
-        from pipimem.workspace import added
 
-        config = self.workspace.config
         edited: Contents = {}
         marks: dict[str, dict[str, str | None]] = {}
         for change in changes:
@@ -139,12 +185,6 @@ class History:
             theirs = change.before if forgetting is None else change.after
             if change.before is None or theirs is None or head == change.before or change.path in (forgetting or {}):
                 continue
-            text = added(head or b"", theirs)
-            if safety.secrets(text, config["safety.patterns"], config["safety.allow"]):
-                raise Refused(
-                    f"'{change.path}' holds a secret that git does not have yet.",
-                    "Take it out; then it is committed.",
-                )
             edited[change.path] = theirs
             marks[change.path] = {"before": mark(head), "after": mark(theirs), "blob": None}
         if not edited:
@@ -224,7 +264,7 @@ class History:
                 self._commit_waiting(repository, (), {})
         except Error as error:
             return str(error)
-        return ""
+        return next((row["reason"] for row in self._queue.waiting() if row.get("held")), "")
 
     def _commit_waiting(self, repository: Repository, changes: Sequence[Change], ours: Contents) -> None:
         """Makes the commits that waited. One that still has to wait stops the rest; one overtaken is dropped.
@@ -235,19 +275,27 @@ class History:
         from pipimem.git import Deferred
 
         known = {mark(c.before): c.before for c in changes}
+        skipped: dict[tuple[str, str | None], str | None] = {}
+        runs = ""
         for row in self._queue.waiting():
+            if any(self._secret(repository.head(p), self.workspace.read(p) or b"") for p in row.get("held", ())):
+                continue
             if ours and row.get("hooked") and 0 <= time.time() - row["hooked"] < HOOK_PAUSE:
                 again = Deferred(self.workspace.root, row.get("reason", ""), "It is tried again in a minute.")
-                again.hooked, again.blobs = True, repository.store(ours)
+                again.hooked, again.blobs = True, self._stored(repository, ours)
                 raise again
             try:
-                files = self._still_due(repository, row["files"], known)
+                count = len(skipped)
+                files = self._still_due(repository, row["files"], known, skipped)
                 if files:
-                    repository.commit(files, row["message"], author=_named(row) or self._author())
+                    repository.commit(files, row["message"] + runs, author=_named(row) or self._author())
+                    runs = ""
+                elif len(skipped) > count:
+                    runs += "".join(re.findall(r"^Pipimem-Run: .*\n", row["message"], re.MULTILINE))
             except Deferred as deferred:
                 if deferred.hooked:
                     self._off_the_queue(row.get("ticket", ""), row_blobs(row) | deferred.blobs, deferred)
-                    deferred.blobs = repository.store(ours)
+                    deferred.blobs = self._stored(repository, ours)
                     raise
                 return
             except Error as error:
@@ -259,14 +307,17 @@ class History:
         repository: Repository,
         files: Mapping[str, Mapping[str, str | None]],
         known: Mapping[str | None, bytes | None],
+        skipped: dict[tuple[str, str | None], str | None],
     ) -> Contents:
         """What of a waiting commit git still lacks: paths whose HEAD is as it was before, with the plan's own bytes.
 
-        `known` holds texts by digest that the caller has at hand.
+        `known` holds texts by digest that the caller has at hand. A text nobody has any more is `skipped`: the commit
+        of the next one takes its step as well.
         """
         due: Contents = {}
         for path, marks in files.items():
-            if mark(repository.head(path)) != marks["before"]:
+            before = skipped.get((path, marks["before"]), marks["before"])
+            if mark(repository.head(path)) != before:
                 continue
             if marks["after"] in known:
                 due[path] = known[marks["after"]]
@@ -274,6 +325,8 @@ class History:
                 due[path] = now
             elif marks["blob"]:
                 due[path] = marks["blob"]
+            else:
+                skipped[path, marks["after"]] = before
         return due
 
     # Looking and taking back
@@ -405,6 +458,11 @@ def _named(row: Mapping[str, Any]) -> tuple[str, str] | None:
     return (str(author[0]), str(author[1])) if isinstance(author, list) and len(author) == 2 else None
 
 
+def _held(path: str) -> str:
+    """Why what a person changed in a file is not committed yet."""
+    return f"'{path}' holds a secret; what a person changed there is committed once it is out"
+
+
 def row_blobs(row: Mapping[str, Any]) -> dict[str, str | None]:
     """Git's ids of the files of a waiting commit, as far as it has them."""
     return {path: marks.get("blob") for path, marks in row["files"].items()}
@@ -479,8 +537,6 @@ def _steps(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[str, int, i
 
 def _ids(lines: Sequence[bytes]) -> set[bytes]:
     """The ids of the entries in these lines: no entry may be put back beside itself."""
-    import re
-
     return set(re.findall(rb"<!--\s*(?:id:)?(m-[0-9a-f]{8})", b"".join(lines)))
 
 

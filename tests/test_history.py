@@ -272,6 +272,65 @@ def test_blame_stays_right_under_random_edits_and_undoing_all_restores_every_byt
     edits.memory.close()
 
 
+SECRET = "gh" + "p_" + "A1b2" * 9
+
+
+def test_while_a_person_has_a_secret_in_a_file_every_other_edit_is_committed_as_whose_it_is(
+    make: Callable[..., Memory], root: Path
+) -> None:
+    from tests.test_update import talk
+
+    memory = make({"channels/ops/MEMORY.md": "# 记忆\n\n## Decisions\n\n- 第一条决定\n"}, git=True)
+    memory.add("The gate opens at nine", "ops")
+    path = root / "channels/ops/MEMORY.md"
+    path.write_text(path.read_text().replace("# 记忆\n", f"# 记忆\n\nthe key is {SECRET}\n"))
+    learned = memory.apply(memory.propose("ops", talk("We decided to use PostgreSQL 16 for the ledger.")))
+    state = memory.status()
+    assert (state["pending_commits"], "holds a secret" in state["pending_because"]) == (1, True)
+    assert "holds a secret" in memory.commit_waiting()
+    memory.add("窑在周四检修", "ops")
+    path.write_text(path.read_text().replace(f"\n\nthe key is {SECRET}", "\n\nthe key is in the safe"))
+    memory.add("The pool is heron", "ops")
+    assert memory.pending() == []
+    assert [(c.actor, c.author.split()[0]) for c in memory.log("ops", 4)] == [
+        ("person", "pipimem"), ("person", "Ines"), ("person", "pipimem"), ("updater", "pipimem"),
+    ]  # fmt: skip
+    assert memory.log("ops", 4)[1].subject == "edit channels/ops/MEMORY.md"
+    entry = next(op.id for op in learned.plan.ops if op.path.endswith("/MEMORY.md"))
+    _, commit, _ = memory.blame(entry)
+    assert (commit.sha if commit else "", learned.commit) == (learned.commit, learned.commit)
+    assert memory.commits.repository().head("channels/ops/MEMORY.md") == path.read_bytes()
+    memory.undo(learned.run)
+    assert "PostgreSQL" not in path.read_text()
+    everything = subprocess.run(
+        ["git", "-C", str(root), "cat-file", "--batch-all-objects", "--batch"], capture_output=True, check=True
+    )
+    assert SECRET.encode() not in everything.stdout
+
+
+def test_while_git_is_out_of_reach_nobody_elses_edit_becomes_a_persons(
+    make: Callable[..., Memory], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipimem.git import GitOff, Repository
+
+    memory = make(git=True)
+    memory.add_channel("ops")
+
+    def off(*args: object, **more: object) -> Repository:
+        raise GitOff("no git program", '"git" is not installed.', "Install git to have a history.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Repository, "open", off)
+        first = memory.add("第一条", "ops")
+        second = memory.add("the second one", "ops")
+        assert memory.status()["pending_because"] == "no git program"
+    memory.add("the third one", "ops")
+    assert "edit channels/ops/MEMORY.md" not in [c.subject for c in memory.log("ops")]
+    found = [memory.commits.find(run) for run in (first.run, second.run)]
+    assert found[0] == found[1]  # nobody has the text in between any more
+    assert memory.pending() == []
+
+
 def hooks_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, script: str) -> Path:
     """The user's own config asks for hooks, and the repository has a pre-commit hook."""
     own = tmp_path / "own.toml"
