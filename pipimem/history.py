@@ -11,7 +11,7 @@ import time
 
 from pipimem.errors import Error, NotFound, Refused
 from pipimem.files import reason, write_private
-from pipimem.pending import Queue, mark, read_private
+from pipimem.pending import Queue, beside_of, mark, read_private
 from pipimem.text import printable
 from pipimem.workspace import PRIVATE, Change, Workspace
 
@@ -286,7 +286,7 @@ class History:
                 raise again
             try:
                 count = len(skipped)
-                files = self._still_due(repository, row["files"], known, skipped)
+                files = self._still_due(repository, row, known, skipped)
                 if files:
                     repository.commit(files, row["message"] + runs, author=_named(row) or self._author())
                     runs = ""
@@ -305,17 +305,24 @@ class History:
     def _still_due(
         self,
         repository: Repository,
-        files: Mapping[str, Mapping[str, str | None]],
+        row: Mapping[str, Any],
         known: Mapping[str | None, bytes | None],
         skipped: dict[tuple[str, str | None], str | None],
     ) -> Contents:
         """What of a waiting commit git still lacks: paths whose HEAD is as it was before, with the plan's own bytes.
 
         `known` holds texts by digest that the caller has at hand. A text nobody has any more is `skipped`: the commit
-        of the next one takes its step as well.
+        of the next one takes its step as well. Of pipimem's own lists the order alone counts: git gets each text that is
+        at hand, and the last one is the one on disk.
         """
         due: Contents = {}
-        for path, marks in files.items():
+        for path, marks in beside_of(row).items():
+            now = read_private(os.path.join(self.workspace.root, *path.split("/")))
+            if mark(now) == marks["after"]:
+                due[path] = now
+            elif marks["blob"] and repository.head(path) != now:
+                due[path] = marks["blob"]
+        for path, marks in row["files"].items():
             before = skipped.get((path, marks["before"]), marks["before"])
             if mark(repository.head(path)) != before:
                 continue
@@ -465,7 +472,7 @@ def _held(path: str) -> str:
 
 def row_blobs(row: Mapping[str, Any]) -> dict[str, str | None]:
     """Git's ids of the files of a waiting commit, as far as it has them."""
-    return {path: marks.get("blob") for path, marks in row["files"].items()}
+    return {path: marks.get("blob") for path, marks in {**row["files"], **beside_of(row)}.items()}
 
 
 def _may_be_cut_off(data: bytes) -> bool:
