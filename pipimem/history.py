@@ -154,7 +154,10 @@ class History:
             if theirs is None or head == change.before or not self._secret(head, theirs):
                 continue
             held.append(change.path)
-            alone = None if ours is None or change.before is None else take_back(change.before, ours, head or b"")
+            try:
+                alone = None if ours is None or change.before is None else take_back(change.before, ours, head or b"")
+            except LookupError:
+                alone = None
             for text in (alone, ours):
                 if text is not None and not self._secret(head, text):
                     files[change.path] = text
@@ -376,6 +379,11 @@ class History:
         for commit in repository.log([path], 20):
             yield commit.sha, repository.head(path, commit.sha) or b""
 
+    def _texts(self, repository: Repository, path: str) -> Iterator[bytes]:
+        """The last 200 committed versions of a file, newest first."""
+        for commit in repository.log([path], 200):
+            yield repository.head(path, commit.sha) or b""
+
     def log(self, paths: Sequence[str], limit: int) -> list[Commit]:
         """The commits that touched one of the paths (none: the workspace), newest first."""
         return self.repository().log(paths, limit)
@@ -453,7 +461,13 @@ class History:
             return Change(path, now, before)
         if now is None or before is None or after is None:
             raise Refused(f"'{path}' was changed since.", "Take it back in an editor.")
-        merged = take_back(after, before, now)
+        try:
+            merged = take_back(after, before, now, lambda: self._texts(repository, path))
+        except LookupError:
+            raise Refused(
+                f"Where it stood in '{path}' cannot be told any more: what was around it has changed.",
+                "Take it back in an editor.",
+            ) from None
         if merged is None:
             raise Refused(f"The same lines of '{path}' were changed since.", "Take it back in an editor.")
         return Change(path, now, merged) if merged != now else None
@@ -491,11 +505,15 @@ def cut_off(data: bytes, good: bytes) -> bool:
     return torn and len(rest.splitlines()) > 1
 
 
-def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
+def take_back(
+    after: bytes, before: bytes, now: bytes, versions: Callable[[], Iterable[bytes]] = tuple
+) -> bytes | None:  # fmt: skip
     """`now` with the step from `before` to `after` taken back, None where the lines of that step were changed since.
 
     A three-way merge by lines in which neighbours do not disturb each other: two entries that stand side by side are
-    two things, which git's own merge would call a conflict.
+    two things, which git's own merge would call a conflict. What comes back stands between those of its neighbours
+    that still stand, and to what was written there since as it stood in one of the `versions`; `LookupError` where
+    that does not say its place.
     """
     old, new, current = (text.splitlines(keepends=True) for text in (after, before, now))
     place: dict[int, int] = {}
@@ -504,12 +522,17 @@ def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
             place.update(zip(range(i1, i2), range(j1, j2), strict=True))
     fresh = set(range(len(current))).difference(place.values())
     since = _ids(current) - _ids(old)
-    result = list(current)
+    result, limit, orders = list(current), len(current), _Orders(versions)
     for tag, i1, i2, j1, j2 in reversed(_steps(old, new)):
         if tag == "equal":
             continue
+        block = new[j1:j2]
+        if _ids(block) & since:
+            if i1 == i2 and _stands(block, current):
+                continue  # back already, at another place
+            return None
         if i1 == i2:
-            start = _gap(place, i1, len(old), len(current))
+            start: int | None = _spot(block, old, current, place, i1, orders)
         else:
             start = next(
                 (s for at in _slides(old, i1, i2, j1 == j2) if (s := _run(place, at, i2 - i1)) is not None), None
@@ -517,14 +540,88 @@ def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
         if start is None:
             return None
         there = range(start, start + j2 - j1)
-        if i1 == i2 and current[start : there.stop] == new[j1:j2] and fresh.issuperset(there):
+        if i1 == i2 and current[start : there.stop] == block and fresh.issuperset(there):
             continue  # somebody put the lines back already
-        if _ids(new[j1:j2]) & since:
-            if i1 == i2 and _stands(new[j1:j2], current):
-                continue  # back already, at another place
-            return None
-        result[start : start + i2 - i1] = new[j1:j2]
+        if start + i2 - i1 > limit:
+            raise LookupError
+        result[start : start + i2 - i1], limit = block, start
     return b"".join(result)
+
+
+class _Orders:
+    """In which order lines stood, as the versions of a file have them; read when first asked."""
+
+    __slots__ = ("_known", "_versions")
+
+    def __init__(self, versions: Callable[[], Iterable[bytes]]) -> None:
+        self._versions = versions
+        self._known: list[dict[bytes, int]] | None = None
+
+    def first(self, line: bytes, block: Sequence[bytes]) -> bool | None:
+        """Whether a line stood before a block; None where they never stood in one version."""
+        if self._known is None:
+            self._known = [_numbered(text.splitlines()) for text in self._versions()]
+        names, others = _names(line), [name for own in block for name in _names(own)]
+        for known in self._known:
+            one, other = (next((known[n] for n in some if n in known), None) for some in (names, others))
+            if one is not None and other is not None and one != other:
+                return one < other
+        return None
+
+
+def _numbered(lines: Sequence[bytes]) -> dict[bytes, int]:
+    """Where the lines of a text stand, by what they are called; what stands there twice says nothing."""
+    found: dict[bytes, int] = {}
+    twice = set()
+    for number, line in enumerate(lines):
+        for name in _names(line)[:1]:
+            twice.update({name} & found.keys())
+            found[name] = number
+    return {name: number for name, number in found.items() if name not in twice}
+
+
+def _names(line: bytes) -> list[bytes]:
+    """What a line is called: the ids of its entry and of the one it superseded, else its words; nothing when blank."""
+    own = sorted(_ids([line]))
+    return own + re.findall(rb"\ssupersedes=(m-[0-9a-f]{8})", line) if own else [line.strip()] * bool(line.strip())
+
+
+def _spot(
+    block: Sequence[bytes], old: Sequence[bytes], current: Sequence[bytes], place: Mapping[int, int], at: int,
+    orders: _Orders,
+) -> int:  # fmt: skip
+    """Where in the current text a block belongs that stood before line `at`. `LookupError` where nothing says so."""
+    left = next((i for i in range(at - 1, -1, -1) if i in place), -1)
+    right = next((i for i in range(at, len(old)) if i in place), len(old))
+    low, high = place[left] + 1 if left >= 0 else 0, place[right] if right < len(old) else len(current)
+    if _heading(old[left + 1 : at]) and not _heading(block):  # its own heading is gone, or is called otherwise
+        renamed = _heading(current[low:high])
+        if _heading(old[at:right]) or not (renamed or (right < len(old) and not _heading(old[right : right + 1]))):
+            raise LookupError
+        low = high
+    elif _heading(old[at:right]):
+        high = low
+    first, last = low, high
+    for n in (n for n in range(low, high) if current[n].strip()):
+        known = orders.first(current[n], block)
+        first = n + 1 if known else first
+        last = min(last, n) if known is False else last
+    if first > last:
+        raise LookupError
+    if first > low or last < high:
+        return first if first > low else last
+    if low < high and left != at - 1 and right != at and not _entries([*block, *current[low:high]]):
+        raise LookupError  # entries that never met may stand in any order, other lines may say what stood here
+    return high if left != at - 1 and right == at else low
+
+
+def _entries(lines: Sequence[bytes]) -> bool:
+    """Whether each line, blank ones aside, is an entry with an id."""
+    return all(_ids([line]) for line in lines if line.strip())
+
+
+def _heading(lines: Sequence[bytes]) -> bool:
+    return any(line.startswith(b"#") for line in lines)
 
 
 def _steps(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[str, int, int, int, int]]:
@@ -569,15 +666,6 @@ def _slides(old: list[bytes], i1: int, i2: int, alone: bool) -> Iterator[int]:
     while alone and down + i2 - i1 < len(old) and old[down] == old[down + i2 - i1]:
         down += 1
         yield down
-
-
-def _gap(place: dict[int, int], at: int, old: int, current: int) -> int | None:
-    """Where in the current text lines belong that stood before line `at`: after its neighbour, or before the next."""
-    if at > 0 and at - 1 in place:
-        return place[at - 1] + 1
-    if at < old and at in place:
-        return place[at]
-    return (0 if at == 0 else current) if old == 0 or at in (0, old) else None
 
 
 def _before(repository: Repository, path: str, sha: str) -> bytes | None:

@@ -105,7 +105,14 @@ class Queue:
                 {path: {**marks, "blob": blobs.get(path)} for path, marks in rows.items()}
                 for rows in (row["files"], beside_of(row))
             )
-            return {**row, "files": files, "beside": beside, "pid": 0, "reason": why, "hooked": int(time.time()) if hooked else 0}
+            return {
+                **row,
+                "files": files,
+                "beside": beside,
+                "pid": 0,
+                "reason": why,
+                "hooked": int(time.time()) if hooked else 0,
+            }
 
         self._rewrite(late)
 

@@ -66,13 +66,62 @@ def test_taking_back_is_a_three_way_merge(now: str, before: str, result: str | N
 
 def test_the_changed_line_itself_is_a_conflict() -> None:
     assert take_back(b"a\nnew\nb\n", b"a\nb\n", b"a\nnew and edited\nb\n") is None
-    assert take_back(b"a\nb\n", b"a\nx\nb\n", b"q\n") is None
+    with pytest.raises(LookupError):  # nothing is left that says where it stood
+        take_back(b"a\nb\n", b"a\nx\nb\n", b"q\n")
 
 
 def test_a_removed_line_comes_back_next_to_its_neighbour() -> None:
     assert (
         take_back("甲\n丙\n".encode(), "甲\n乙\n丙\n".encode(), "甲\n丙\n丁\n".encode()) == "甲\n乙\n丙\n丁\n".encode()
     )
+
+
+@given(st.permutations(range(5)), st.permutations(range(5)), st.integers(1, 5), st.booleans())
+def test_what_went_one_by_one_comes_back_in_any_order_to_where_it_stood(
+    gone: list[int], back: list[int], count: int, other: bool
+) -> None:
+    def text(numbers: list[int], more: str = "") -> bytes:
+        lines = "".join(f"- 第{n}条 <!-- m-0000000{n} kind=fact -->\n" for n in numbers)
+        return f"# M\n\n## Facts\n\n{lines}{more}\n## Other\n\n- x\n".encode()
+
+    versions, steps = [text(list(range(5)))], {}
+    for n in gone[:count]:
+        after = text([m for m in range(5) if m not in gone[: gone.index(n) + 1]])
+        steps[n] = (after, versions[-1])
+        versions.append(after)
+    late = "- 后来写的 <!-- m-000000ff -->\n" if other else ""
+    versions.append(versions[-1].replace(b"\n\n## Other", f"\n{late}\n## Other".encode()))
+    for n in (n for n in back if n in steps):
+        result = take_back(*steps[n], versions[-1], lambda: reversed(versions))
+        assert result is not None
+        versions.append(result)
+    assert versions[-1] == text(list(range(5)), late) or (other and count > 0)
+    assert versions[-1].replace(late.encode(), b"") == text(list(range(5)))
+
+
+def test_entries_that_went_in_any_order_come_back_to_their_lines_in_any_other(make: Callable[..., Memory]) -> None:
+    from itertools import permutations
+
+    memory = make(git=True)
+    memory.add_channel("ops")
+    ids = [memory.add(text, "ops").plan.ops[0].id for text in ("甲窑在周四检修", "The pool is heron", "丙", "The last")]
+    path = Path(memory.workspace.absolute("channels/ops/MEMORY.md"))
+    start = path.read_bytes()
+    for order in list(permutations(range(3)))[1::2]:
+        runs = [memory.promote(ids[1]).run, *(memory.forget(ids[n]).applied.run for n in (2, 0))]
+        for n in order:
+            memory.undo(runs[n])
+        assert path.read_bytes() == start
+
+
+def test_a_place_that_nothing_tells_any_more_is_a_refusal_that_says_so(make: Callable[..., Memory]) -> None:
+    memory = make({"channels/ops/MEMORY.md": "# M\n\n## 一\n\n- a\n"}, git=True)
+    run = memory.forget(memory.add("乙", "ops").plan.ops[0].id).applied.run
+    path = Path(memory.workspace.absolute("channels/ops/MEMORY.md"))
+    path.write_text("Something else altogether\n\n# N\n\n- z\n")
+    with pytest.raises(Refused, match="Where it stood in 'channels/ops/MEMORY.md' cannot be told any more"):
+        memory.undo(run)
+    assert path.read_text().endswith("- z\n")
 
 
 def test_one_of_two_neighbouring_entries_can_be_taken_back(make: Callable[..., Memory]) -> None:
