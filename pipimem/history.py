@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pipimem.git import Commit, Deferred, GitOff, Repository
+    from pipimem.markdown import Entry
     from pipimem.workspace import Scan
 
     Contents = dict[str, bytes | str | None]
@@ -421,24 +422,45 @@ class History:
             lists[path] = b"".join(line for line in now.splitlines(keepends=True) if line.rstrip() not in added)
         return lists
 
-    def steps(self, path: str, channel: str, identity: str, limit: int = 200) -> list[tuple[Commit, str]]:
+    def steps(
+        self, path: str, channels: Mapping[str, str], identity: str, limit: int = 200
+    ) -> list[tuple[Commit, str]]:  # fmt: skip
         """The commits in which an entry of a file came, changed or went, newest first, each with what it said then.
 
-        "" is what it says where it went. Looks at the last `limit` commits of the file.
+        "" is what it says where it went. Where it came in the place of another, under another id or from another file,
+        the steps of that one follow. Looks at the last `limit` commits of a file; `channels` has the channel of each.
         """
-        from pipimem import markdown
-
         repository = self.repository()
         found: list[tuple[Commit, str]] = []
         commits = repository.log([path], limit)
-        texts = []
-        for commit in commits:
-            data = repository.head(path, commit.sha) or b""
-            entries = dict(markdown.identified(markdown.parse(data), channel))
-            texts.append(entries[identity].text if identity in entries else None)
-        for commit, now, before in zip(commits, texts, [*texts[1:], None], strict=True):
-            if now != before:
-                found.append((commit, now or ""))
+
+        def entries(name: str, rev: str) -> dict[str, Entry]:
+            from pipimem import markdown
+
+            data = repository.head(name, rev) if rev else None
+            return dict(markdown.identified(markdown.parse(data or b""), channels.get(name, "")))
+
+        while commits:
+            commit, *commits = commits
+            now = entries(path, commit.sha).get(identity)
+            earlier = entries(path, commits[0].sha if commits else "")
+            before = earlier.get(identity)
+            if _saying(now) == _saying(before):
+                continue
+            found.append((commit, now.text if now else ""))
+            if now is None or before is not None:
+                continue
+            others = [name for name in commit.files if name in channels and name != path]
+            for name in (path, *others):
+                older = commits if name == path else _older(repository.log([name], limit), commit)
+                left = entries(name, commit.sha)
+                then = entries(name, older[0].sha if older else "")
+                gone = {ref: entry for ref, entry in then.items() if ref not in left}
+                known = [ref for ref in (identity, now.facts.get("supersedes", "")) if ref in gone]
+                known += [ref for ref, entry in gone.items() if not entry.id and entry.text == now.text]
+                if known:
+                    path, commits, identity = name, older, known[0]
+                    break
         return found
 
     def wrote(self, path: str, first: int, last: int) -> Commit | None:
@@ -471,6 +493,17 @@ class History:
         if merged is None:
             raise Refused(f"The same lines of '{path}' were changed since.", "Take it back in an editor.")
         return Change(path, now, merged) if merged != now else None
+
+
+def _saying(entry: Entry | None) -> tuple[str, str] | None:
+    """What an entry says, and until when."""
+    return None if entry is None else (entry.text, entry.facts.get("until", ""))
+
+
+def _older(commits: Sequence[Commit], than: Commit) -> list[Commit]:
+    """The commits after one in a list that begins with the newest."""
+    at = next((n for n, commit in enumerate(commits) if commit.sha == than.sha), len(commits))
+    return list(commits[at + 1 :])
 
 
 def _named(row: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -124,6 +124,42 @@ def test_a_place_that_nothing_tells_any_more_is_a_refusal_that_says_so(make: Cal
     assert path.read_text().endswith("- z\n")
 
 
+def test_an_entrys_history_goes_on_through_a_correction_another_file_and_its_end(make: Callable[..., Memory]) -> None:
+    memory = make({"channels/ops/MEMORY.md": "# M\n\n- 部署窗口是周四晚上\n"}, git=True)
+    memory.add("The pool is heron", "ops")
+    typed = memory.search("部署窗口", "ops")[0].ref
+    runs = [memory.supersede(typed, "部署窗口是周五晚上")]
+    entry = runs[0].plan.ops[0].id
+    runs += [memory.promote(entry), memory.invalidate(entry)]
+    steps = memory.history(entry)
+    assert [c.sha for c, _ in steps][:3] == [run.commit for run in reversed(runs)]
+    assert [said for _, said in steps] == ["部署窗口是周五晚上"] * 3 + ["部署窗口是周四晚上"]
+    assert steps[-1][0].subject == "edit channels/ops/MEMORY.md"
+    other = memory.add("手写", target="memory").plan.ops[0].id
+    assert len(memory.history(other)) == 1
+
+
+def test_an_entry_a_person_typed_keeps_its_history_when_it_gets_a_comment(make: Callable[..., Memory]) -> None:
+    memory = make({"channels/ops/MEMORY.md": "# M\n\n- 手写的一条\n- another\n"}, git=True)
+    memory.add("The pool is heron", "ops")
+    memory.invalidate(memory.search("手写", "ops")[0].ref)
+    assert len(memory.history(memory.search("手写", "ops")[0].ref)) == 2
+
+
+def test_a_persons_correction_does_not_rest_on_the_message_that_said_otherwise(make: Callable[..., Memory]) -> None:
+    from tests.test_update import talk
+
+    memory = make(git=True)
+    memory.add_channel("dm:ines", kind="direct")
+    applied = memory.apply(memory.propose("dm:ines", talk("We decided to ship on Tuesdays.")))
+    entry = next(op for op in applied.plan.ops if op.path.endswith("/MEMORY.md"))
+    assert memory.blame(entry.id)[2] == entry.facts["src"] != ""
+    new = memory.supersede(entry.id, "We ship on Fridays, never on Tuesdays.").plan.ops[0].id
+    assert memory.blame(new)[2] == ""
+    memory.forget(source=entry.facts["src"])
+    assert memory.entry(new).text == "We ship on Fridays, never on Tuesdays."
+
+
 def test_one_of_two_neighbouring_entries_can_be_taken_back(make: Callable[..., Memory]) -> None:
     memory = make(git=True)
     memory.add_channel("dm:ines")
