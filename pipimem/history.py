@@ -23,7 +23,7 @@ HOOK_PAUSE = 60.0  # seconds in which a hook that refused is not asked again
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from pipimem.git import Commit, Deferred, GitOff, Repository
@@ -316,8 +316,8 @@ class History:
         """What of a waiting commit git still lacks: paths whose HEAD is as it was before, with the plan's own bytes.
 
         `known` holds texts by digest that the caller has at hand. A text nobody has any more is `skipped`: the commit
-        of the next one takes its step as well. Of pipimem's own lists the order alone counts: git gets each text that is
-        at hand, and the last one is the one on disk.
+        of the next one takes its step as well. Of pipimem's own lists the order alone counts: git gets each text that
+        is at hand, and the last one is the one on disk.
         """
         due: Contents = {}
         for path, marks in beside_of(row).items():

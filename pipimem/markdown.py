@@ -459,7 +459,7 @@ def move_entry(parsed: Parsed, heading: str, source: Parsed, entry: Entry, note:
     other kinds of files only what is nothing but lines of text can be moved.
     """
     if not entry.listed or parsed.family != "listed":
-        if "\n\n" in entry.text or source.nested and any(entry.start < at < entry.end for at, _ in source.nested):
+        if clean(entry.text) != entry.text or "<!--" in entry.text:
             raise Refused(f"The entry in line {entry.line} is more than lines of text.", "Move it in an editor.")
         return add_entry(parsed, heading, entry.text, note)
     section = _section_or_none(parsed, heading)

@@ -183,7 +183,7 @@ def read_private(path: str) -> bytes | None:
         return None
 
 
-def beside_of(row: Row) -> dict[str, dict[str, str | None]]:
+def beside_of(row: Mapping[str, Any]) -> dict[str, dict[str, str | None]]:
     """What a line says of pipimem's own files that go with the change."""
     beside = row.get("beside")
     return beside if isinstance(beside, dict) else {}
