@@ -568,7 +568,12 @@ def take_back(
             start: int | None = _spot(block, old, current, place, i1, orders)
         else:
             start = next(
-                (s for at in _slides(old, i1, i2, j1 == j2) if (s := _run(place, at, i2 - i1)) is not None), None
+                (
+                    s
+                    for at in _slides(old, i1, i2, j1 == j2)
+                    if (s := _run(place, old, current, at, i2 - i1)) is not None
+                ),
+                None,
             )
         if start is None:
             return None
@@ -683,10 +688,17 @@ def _stands(block: Sequence[bytes], lines: Sequence[bytes]) -> bool:
     return b"\n" + wanted + b"\n" in b"\n" + b"".join(lines).replace(b"\r\n", b"\n") + b"\n"
 
 
-def _run(place: dict[int, int], at: int, size: int) -> int | None:
-    """Where the lines from `at` on stand in the current text, None when they no longer stand together."""
-    start = place.get(at)
-    return start if start is not None and all(place.get(at + i) == start + i for i in range(size)) else None
+def _run(
+    place: Mapping[int, int], old: Sequence[bytes], current: Sequence[bytes], at: int, size: int
+) -> int | None:  # fmt: skip
+    """Where the lines from `at` on stand in the current text, None when they no longer stand together.
+
+    Which blank line is which nobody can tell: any will do.
+    """
+    told = [i for i in range(size) if old[at + i].strip()] or list(range(size))
+    start = place.get(at + told[0], -1) - told[0]
+    together = start >= 0 and all(place.get(at + i) == start + i for i in told)
+    return start if together and current[start : start + size] == old[at : at + size] else None
 
 
 def _slides(old: list[bytes], i1: int, i2: int, alone: bool) -> Iterator[int]:

@@ -102,6 +102,12 @@ def test_what_went_one_by_one_comes_back_in_any_order_to_where_it_stood(
     assert versions[-1].replace(late.encode(), b"") == text(list(range(5)))
 
 
+def test_one_of_two_blocks_with_blank_lines_goes_after_the_other() -> None:
+    start, one, other = b"# H\n", b"\n## A\n\n- a\n", "\n## 乙\n\n- b\n".encode()
+    assert take_back(start + one, start, start + one + other) == start + other
+    assert take_back(start + one + other, start + one, start + other) == start
+
+
 def test_entries_that_went_in_any_order_come_back_to_their_lines_in_any_other(make: Callable[..., Memory]) -> None:
     from itertools import permutations
 
