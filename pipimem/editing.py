@@ -74,11 +74,15 @@ def unpin(memory: Opened, number: int) -> Applied:
 
 
 def supersede(memory: Opened, ref: str, text: str) -> Applied:
-    """Puts `text` in the place of an entry, under a new id that names the old one. Git keeps the old text."""
+    """Puts `text` in the place of an entry, under a new id that names the old one. Git keeps the old text.
+
+    The message the old text rested on says something else: the new one rests on none.
+    """
     hit, facts = memory.entry_facts(ref)
     text = markdown.clean(text)
     memory.refuse_secret(text)
-    facts.update({"since": memory.today(), "by": "person", "supersedes": hit.ref, "conf": "", "trial": "", "until": ""})
+    facts.update({"since": memory.today(), "by": "person", "supersedes": hit.ref})
+    facts.update(dict.fromkeys(("src", "conf", "trial", "until"), ""))
     fresh = update.fresh_id(memory.taken)
     op = Op("supersede", hit.path, text, id=fresh, target=hit.ref, facts=facts, reason="a person said so")
     ops = [op, *contradictions.renamed(memory, hit.ref, fresh)]
@@ -95,7 +99,10 @@ def invalidate(memory: Opened, ref: str) -> Applied:
 
 
 def promote(memory: Opened, ref: str) -> Applied:
-    """Moves an entry of a channel to the shared MEMORY.md, under the same id; only ever by a person."""
+    """Moves an entry of a channel to the shared MEMORY.md, byte for byte and under the same id; only ever by a person.
+
+    Raises `Refused` where it would not read there as it does.
+    """
     hit, facts = memory.entry_facts(ref)
     if not hit.channel:
         raise Refused(f"The entry '{hit.ref}' is shared already.", "Nothing was changed.")
@@ -107,7 +114,7 @@ def promote(memory: Opened, ref: str) -> Applied:
     own = hit.ref if memory.marked(hit) else update.fresh_id(memory.taken)
     facts = {"kind": "fact", **facts, "by": "person"}
     ops = [
-        Op("add", path, hit.text, heading, own, facts=facts, reason="promoted"),
+        Op("add", path, hit.text, heading, own, hit.ref, facts, "promoted", needs=hit.path),
         Op("invalidate", hit.path, target=hit.ref, reason="moved to the shared memory"),
     ]
     return memory.apply(replace(memory.planned(hit.channel, ops, templates, "person"), whole=True))

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 
 from pipimem.errors import Error, NotFound, Refused
 from pipimem.files import reason, write_private
-from pipimem.pending import Queue, mark, read_private
+from pipimem.pending import Queue, beside_of, mark, read_private
 from pipimem.text import decode, printable
 from pipimem.workspace import PRIVATE, Change, Workspace
 
@@ -22,10 +23,11 @@ HOOK_PAUSE = 60.0  # seconds in which a hook that refused is not asked again
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from pipimem.git import Commit, Deferred, Repository
+    from pipimem.git import Commit, Deferred, GitOff, Repository
+    from pipimem.markdown import Entry
     from pipimem.workspace import Scan
 
     Contents = dict[str, bytes | str | None]
@@ -70,10 +72,11 @@ class History:
     ) -> tuple[str, str]:  # fmt: skip
         """Commits exactly these changes and files: (commit, "") or ("", why it has to wait or cannot be).
 
-        First come the commits of earlier writes and, as theirs, what a person changed in these files. Never raises
-        for git's sake: what was written stays written.
+        First come the commits of earlier writes and, as theirs, what a person changed in these files; where that holds
+        a secret it stays out, and this change is committed without it. Never raises for git's sake: what was written
+        stays written.
         """
-        from pipimem.git import Deferred
+        from pipimem.git import Deferred, GitOff
 
         if not self.workspace.config["git.commit"]:
             return "", "commits are switched off"
@@ -86,30 +89,37 @@ class History:
             repository = self.repository()
             with self._queue.turn(ticket):
                 self._commit_waiting(repository, changes, files)
+                held = self._without_secrets(repository, changes, forgetting, files, ticket)
                 try:
-                    self._commit_by_hand(repository, changes, forgetting, ticket)
+                    self._commit_by_hand(repository, [c for c in changes if c.path not in held], forgetting, ticket)
                 except Deferred as deferred:
-                    deferred.blobs = repository.store(files)
+                    deferred.blobs = self._stored(repository, files)
                     raise
                 sha = repository.commit(files, message, author=self._author()) or ""
                 self._off_the_queue(ticket)
-            return sha, ""
+            return sha, next((_held(path) for path in held if path not in files), "")
         except Deferred as deferred:
             self._off_the_queue(ticket, deferred.blobs, deferred)
             return "", deferred.message
+        except GitOff as off:  # git may be back tomorrow, and whose change this was is still to be told then
+            self._off_the_queue(ticket, {}, off)
+            return "", str(off)
         except Error as error:
             self._off_the_queue(ticket)
             return "", str(error)
 
     def _off_the_queue(
-        self, ticket: str, blobs: Mapping[str, str | None] | None = None, why: Deferred | None = None
+        self, ticket: str, blobs: Mapping[str, str | None] | None = None, why: Deferred | GitOff | None = None
     ) -> None:
         """The change is committed, or cannot be; with `blobs` it waits for the next command."""
+        from pipimem.git import Deferred
+
         try:
             if blobs is None:
                 self._queue.remove(ticket)
             else:
-                self._queue.postpone(ticket, blobs, why.reason if why else "", hooked=why is not None and why.hooked)
+                hooked = isinstance(why, Deferred) and why.hooked
+                self._queue.postpone(ticket, blobs, why.reason if why else "", hooked=hooked)
         except (OSError, Error) as error:
             self.notes.append(f"The list of commits that wait could not be written: {error}")
 
@@ -117,6 +127,49 @@ class History:
         """The identity the user set for pipimem's commits, None for pipimem's own."""
         name, _, address = self.workspace.config["git.author"].rpartition("<")
         return (name.strip(), address.strip(" >")) if name.strip() else None
+
+    def _secret(self, head: bytes | None, data: bytes) -> bool:
+        """Whether a text holds a secret that git does not have yet."""
+        from pipimem import safety
+        from pipimem.workspace import added
+
+        config = self.workspace.config
+        return bool(safety.secrets(added(head or b"", data), config["safety.patterns"], config["safety.allow"]))
+
+    def _stored(self, repository: Repository, files: Contents) -> dict[str, str | None]:
+        """Git's ids of what has to wait; a text with a secret is not given to git."""
+        return repository.store({p: c for p, c in files.items() if not (isinstance(c, bytes) and self._secret(b"", c))})
+
+    def _without_secrets(
+        self, repository: Repository, changes: Sequence[Change], forgetting: Mapping[str, str | None] | None,
+        files: Contents, ticket: str,
+    ) -> list[str]:  # fmt: skip
+        """The files in which a person left a secret; in `files` they get our change alone, upon what git has of them.
+
+        Where ours cannot be told from theirs, the file is left out of `files`. `status` says what is held up.
+        """
+        held = []
+        for change in changes:
+            theirs, ours = change.before if forgetting is None else change.after, change.after
+            head = repository.head(change.path)
+            if theirs is None or head == change.before or not self._secret(head, theirs):
+                continue
+            held.append(change.path)
+            try:
+                alone = None if ours is None or change.before is None else take_back(change.before, ours, head or b"")
+            except LookupError:
+                alone = None
+            for text in (alone, ours):
+                if text is not None and not self._secret(head, text):
+                    files[change.path] = text
+                    break
+            else:
+                files.pop(change.path)
+            if not any(change.path in row.get("held", ()) for row in self._queue.waiting()):
+                line = {"message": f"edit {change.path}", "files": {}, "held": [change.path]}
+                self._queue.precede(ticket, {**line, "reason": _held(change.path)})
+            self.notes.append(_held(change.path))
+        return held
 
     def _commit_by_hand(
         self, repository: Repository, changes: Sequence[Change], forgetting: Mapping[str, str | None] | None,
@@ -127,11 +180,8 @@ class History:
         Where something is being forgotten, without it: what git never had it must not get now, and what it has goes
         with our commit. Where git does not take it, it waits in front of ours.
         """
-        from pipimem import safety
         from pipimem.git import Deferred
-        from pipimem.workspace import added
 
-        config = self.workspace.config
         edited: Contents = {}
         marks: dict[str, dict[str, str | None]] = {}
         for change in changes:
@@ -147,12 +197,6 @@ class History:
                     self._queue.rebase(ticket, {change.path: mark(theirs)})
             if theirs == head:
                 continue
-            text = added(head or b"", theirs)
-            if safety.secrets(text, config["safety.patterns"], config["safety.allow"]):
-                raise Refused(
-                    f"'{change.path}' holds a secret that git does not have yet.",
-                    "Take it out; then it is committed.",
-                )
             edited[change.path] = theirs
             marks[change.path] = {"before": mark(head), "after": mark(theirs), "blob": None}
         if not edited:
@@ -239,7 +283,7 @@ class History:
                 self._commit_waiting(repository, (), {})
         except Error as error:
             return str(error)
-        return ""
+        return next((row["reason"] for row in self._queue.waiting() if row.get("held")), "")
 
     def _commit_waiting(self, repository: Repository, changes: Sequence[Change], ours: Contents) -> None:
         """Makes the commits that waited. One that still has to wait stops the rest; one overtaken is dropped.
@@ -250,19 +294,27 @@ class History:
         from pipimem.git import Deferred
 
         known = {mark(c.before): c.before for c in changes}
+        skipped: dict[tuple[str, str | None], str | None] = {}
+        runs = ""
         for row in self._queue.waiting():
+            if any(self._secret(repository.head(p), self.workspace.read(p) or b"") for p in row.get("held", ())):
+                continue
             if ours and row.get("hooked") and 0 <= time.time() - row["hooked"] < HOOK_PAUSE:
                 again = Deferred(self.workspace.root, row.get("reason", ""), "It is tried again in a minute.")
-                again.hooked, again.blobs = True, repository.store(ours)
+                again.hooked, again.blobs = True, self._stored(repository, ours)
                 raise again
             try:
-                files = self._still_due(repository, row["files"], known)
+                count = len(skipped)
+                files = self._still_due(repository, row, known, skipped)
                 if files:
-                    repository.commit(files, row["message"], author=_named(row) or self._author())
+                    repository.commit(files, row["message"] + runs, author=_named(row) or self._author())
+                    runs = ""
+                elif len(skipped) > count:
+                    runs += "".join(re.findall(r"^Pipimem-Run: .*\n", row["message"], re.MULTILINE))
             except Deferred as deferred:
                 if deferred.hooked:
                     self._off_the_queue(row.get("ticket", ""), row_blobs(row) | deferred.blobs, deferred)
-                    deferred.blobs = repository.store(ours)
+                    deferred.blobs = self._stored(repository, ours)
                     raise
                 return
             except Error as error:
@@ -272,16 +324,26 @@ class History:
     def _still_due(
         self,
         repository: Repository,
-        files: Mapping[str, Mapping[str, str | None]],
+        row: Mapping[str, Any],
         known: Mapping[str | None, bytes | None],
+        skipped: dict[tuple[str, str | None], str | None],
     ) -> Contents:
         """What of a waiting commit git still lacks: paths whose HEAD is as it was before, with the plan's own bytes.
 
-        `known` holds texts by digest that the caller has at hand.
+        `known` holds texts by digest that the caller has at hand. A text nobody has any more is `skipped`: the commit
+        of the next one takes its step as well. Of pipimem's own lists the order alone counts: git gets each text that
+        is at hand, and the last one is the one on disk.
         """
         due: Contents = {}
-        for path, marks in files.items():
-            if mark(repository.head(path)) != marks["before"]:
+        for path, marks in beside_of(row).items():
+            now = read_private(os.path.join(self.workspace.root, *path.split("/")))
+            if mark(now) == marks["after"]:
+                due[path] = now
+            elif marks["blob"] and repository.head(path) != now:
+                due[path] = marks["blob"]
+        for path, marks in row["files"].items():
+            before = skipped.get((path, marks["before"]), marks["before"])
+            if mark(repository.head(path)) != before:
                 continue
             if marks["after"] in known:
                 due[path] = known[marks["after"]]
@@ -289,6 +351,8 @@ class History:
                 due[path] = now
             elif marks["blob"]:
                 due[path] = marks["blob"]
+            else:
+                skipped[path, marks["after"]] = before
         return due
 
     # Looking and taking back
@@ -331,6 +395,11 @@ class History:
         for commit in repository.log([path], 20):
             yield commit.sha, repository.head(path, commit.sha) or b""
 
+    def _texts(self, repository: Repository, path: str) -> Iterator[bytes]:
+        """The last 200 committed versions of a file, newest first."""
+        for commit in repository.log([path], 200):
+            yield repository.head(path, commit.sha) or b""
+
     def log(self, paths: Sequence[str], limit: int) -> list[Commit]:
         """The commits that touched one of the paths (none: the workspace), newest first."""
         return self.repository().log(paths, limit)
@@ -368,24 +437,45 @@ class History:
             lists[path] = b"".join(line for line in now.splitlines(keepends=True) if line.rstrip() not in added)
         return lists
 
-    def steps(self, path: str, channel: str, identity: str, limit: int = 200) -> list[tuple[Commit, str]]:
+    def steps(
+        self, path: str, channels: Mapping[str, str], identity: str, limit: int = 200
+    ) -> list[tuple[Commit, str]]:  # fmt: skip
         """The commits in which an entry of a file came, changed or went, newest first, each with what it said then.
 
-        "" is what it says where it went. Looks at the last `limit` commits of the file.
+        "" is what it says where it went. Where it came in the place of another, under another id or from another file,
+        the steps of that one follow. Looks at the last `limit` commits of a file; `channels` has the channel of each.
         """
-        from pipimem import markdown
-
         repository = self.repository()
         found: list[tuple[Commit, str]] = []
         commits = repository.log([path], limit)
-        texts = []
-        for commit in commits:
-            data = repository.head(path, commit.sha) or b""
-            entries = dict(markdown.identified(markdown.parse(data), channel))
-            texts.append(entries[identity].text if identity in entries else None)
-        for commit, now, before in zip(commits, texts, [*texts[1:], None], strict=True):
-            if now != before:
-                found.append((commit, now or ""))
+
+        def entries(name: str, rev: str) -> dict[str, Entry]:
+            from pipimem import markdown
+
+            data = repository.head(name, rev) if rev else None
+            return dict(markdown.identified(markdown.parse(data or b""), channels.get(name, "")))
+
+        while commits:
+            commit, *commits = commits
+            now = entries(path, commit.sha).get(identity)
+            earlier = entries(path, commits[0].sha if commits else "")
+            before = earlier.get(identity)
+            if _saying(now) == _saying(before):
+                continue
+            found.append((commit, now.text if now else ""))
+            if now is None or before is not None:
+                continue
+            others = [name for name in commit.files if name in channels and name != path]
+            for name in (path, *others):
+                older = commits if name == path else _older(repository.log([name], limit), commit)
+                left = entries(name, commit.sha)
+                then = entries(name, older[0].sha if older else "")
+                gone = {ref: entry for ref, entry in then.items() if ref not in left}
+                known = [ref for ref in (identity, now.facts.get("supersedes", "")) if ref in gone]
+                known += [ref for ref, entry in gone.items() if not entry.id and entry.text == now.text]
+                if known:
+                    path, commits, identity = name, older, known[0]
+                    break
         return found
 
     def wrote(self, path: str, first: int, last: int) -> Commit | None:
@@ -408,10 +498,27 @@ class History:
             return Change(path, now, before)
         if now is None or before is None or after is None:
             raise Refused(f"'{path}' was changed since.", "Take it back in an editor.")
-        merged = take_back(after, before, now)
+        try:
+            merged = take_back(after, before, now, lambda: self._texts(repository, path))
+        except LookupError:
+            raise Refused(
+                f"Where it stood in '{path}' cannot be told any more: what was around it has changed.",
+                "Take it back in an editor.",
+            ) from None
         if merged is None:
             raise Refused(f"The same lines of '{path}' were changed since.", "Take it back in an editor.")
         return Change(path, now, merged) if merged != now else None
+
+
+def _saying(entry: Entry | None) -> tuple[str, str] | None:
+    """What an entry says, and until when."""
+    return None if entry is None else (entry.text, entry.facts.get("until", ""))
+
+
+def _older(commits: Sequence[Commit], than: Commit) -> list[Commit]:
+    """The commits after one in a list that begins with the newest."""
+    at = next((n for n, commit in enumerate(commits) if commit.sha == than.sha), len(commits))
+    return list(commits[at + 1 :])
 
 
 def _named(row: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -420,9 +527,14 @@ def _named(row: Mapping[str, Any]) -> tuple[str, str] | None:
     return (str(author[0]), str(author[1])) if isinstance(author, list) and len(author) == 2 else None
 
 
+def _held(path: str) -> str:
+    """Why what a person changed in a file is not committed yet."""
+    return f"'{path}' holds a secret; what a person changed there is committed once it is out"
+
+
 def row_blobs(row: Mapping[str, Any]) -> dict[str, str | None]:
     """Git's ids of the files of a waiting commit, as far as it has them."""
-    return {path: marks.get("blob") for path, marks in row["files"].items()}
+    return {path: marks.get("blob") for path, marks in {**row["files"], **beside_of(row)}.items()}
 
 
 def _may_be_cut_off(data: bytes) -> bool:
@@ -463,11 +575,15 @@ def without(head: bytes, before: bytes, after: bytes) -> bytes:
     return theirs if has.issuperset(lost) else after
 
 
-def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
+def take_back(
+    after: bytes, before: bytes, now: bytes, versions: Callable[[], Iterable[bytes]] = tuple
+) -> bytes | None:  # fmt: skip
     """`now` with the step from `before` to `after` taken back, None where the lines of that step were changed since.
 
     A three-way merge by lines in which neighbours do not disturb each other: two entries that stand side by side are
-    two things, which git's own merge would call a conflict.
+    two things, which git's own merge would call a conflict. What comes back stands between those of its neighbours
+    that still stand, and to what was written there since as it stood in one of the `versions`; `LookupError` where
+    that does not say its place.
     """
     old, new, current = (text.splitlines(keepends=True) for text in (after, before, now))
     place: dict[int, int] = {}
@@ -476,27 +592,111 @@ def take_back(after: bytes, before: bytes, now: bytes) -> bytes | None:
             place.update(zip(range(i1, i2), range(j1, j2), strict=True))
     fresh = set(range(len(current))).difference(place.values())
     since = _ids(current) - _ids(old)
-    result = list(current)
+    result, limit, orders = list(current), len(current), _Orders(versions)
     for tag, i1, i2, j1, j2 in reversed(_steps(old, new)):
         if tag == "equal":
             continue
+        block = new[j1:j2]
+        if _ids(block) & since:
+            if i1 == i2 and _stands(block, current):
+                continue  # back already, at another place
+            return None
         if i1 == i2:
-            start = _gap(place, i1, len(old), len(current))
+            start: int | None = _spot(block, old, current, place, i1, orders)
         else:
             start = next(
-                (s for at in _slides(old, i1, i2, j1 == j2) if (s := _run(place, at, i2 - i1)) is not None), None
+                (
+                    s
+                    for at in _slides(old, i1, i2, j1 == j2)
+                    if (s := _run(place, old, current, at, i2 - i1)) is not None
+                ),
+                None,
             )
         if start is None:
             return None
         there = range(start, start + j2 - j1)
-        if i1 == i2 and current[start : there.stop] == new[j1:j2] and fresh.issuperset(there):
+        if i1 == i2 and current[start : there.stop] == block and fresh.issuperset(there):
             continue  # somebody put the lines back already
-        if _ids(new[j1:j2]) & since:
-            if i1 == i2 and _stands(new[j1:j2], current):
-                continue  # back already, at another place
-            return None
-        result[start : start + i2 - i1] = new[j1:j2]
+        if start + i2 - i1 > limit:
+            raise LookupError
+        result[start : start + i2 - i1], limit = block, start
     return b"".join(result)
+
+
+class _Orders:
+    """In which order lines stood, as the versions of a file have them; read when first asked."""
+
+    __slots__ = ("_known", "_versions")
+
+    def __init__(self, versions: Callable[[], Iterable[bytes]]) -> None:
+        self._versions = versions
+        self._known: list[dict[bytes, int]] | None = None
+
+    def first(self, line: bytes, block: Sequence[bytes]) -> bool | None:
+        """Whether a line stood before a block; None where they never stood in one version."""
+        if self._known is None:
+            self._known = [_numbered(text.splitlines()) for text in self._versions()]
+        names, others = _names(line), [name for own in block for name in _names(own)]
+        for known in self._known:
+            one, other = (next((known[n] for n in some if n in known), None) for some in (names, others))
+            if one is not None and other is not None and one != other:
+                return one < other
+        return None
+
+
+def _numbered(lines: Sequence[bytes]) -> dict[bytes, int]:
+    """Where the lines of a text stand, by what they are called; what stands there twice says nothing."""
+    found: dict[bytes, int] = {}
+    twice = set()
+    for number, line in enumerate(lines):
+        for name in _names(line)[:1]:
+            twice.update({name} & found.keys())
+            found[name] = number
+    return {name: number for name, number in found.items() if name not in twice}
+
+
+def _names(line: bytes) -> list[bytes]:
+    """What a line is called: the ids of its entry and of the one it superseded, else its words; nothing when blank."""
+    own = sorted(_ids([line]))
+    return own + re.findall(rb"\ssupersedes=(m-[0-9a-f]{8})", line) if own else [line.strip()] * bool(line.strip())
+
+
+def _spot(
+    block: Sequence[bytes], old: Sequence[bytes], current: Sequence[bytes], place: Mapping[int, int], at: int,
+    orders: _Orders,
+) -> int:  # fmt: skip
+    """Where in the current text a block belongs that stood before line `at`. `LookupError` where nothing says so."""
+    left = next((i for i in range(at - 1, -1, -1) if i in place), -1)
+    right = next((i for i in range(at, len(old)) if i in place), len(old))
+    low, high = place[left] + 1 if left >= 0 else 0, place[right] if right < len(old) else len(current)
+    if _heading(old[left + 1 : at]) and not _heading(block):  # its own heading is gone, or is called otherwise
+        renamed = _heading(current[low:high])
+        if _heading(old[at:right]) or not (renamed or (right < len(old) and not _heading(old[right : right + 1]))):
+            raise LookupError
+        low = high
+    elif _heading(old[at:right]):
+        high = low
+    first, last = low, high
+    for n in (n for n in range(low, high) if current[n].strip()):
+        known = orders.first(current[n], block)
+        first = n + 1 if known else first
+        last = min(last, n) if known is False else last
+    if first > last:
+        raise LookupError
+    if first > low or last < high:
+        return first if first > low else last
+    if low < high and left != at - 1 and right != at and not _entries([*block, *current[low:high]]):
+        raise LookupError  # entries that never met may stand in any order, other lines may say what stood here
+    return high if left != at - 1 and right == at else low
+
+
+def _entries(lines: Sequence[bytes]) -> bool:
+    """Whether each line, blank ones aside, is an entry with an id."""
+    return all(_ids([line]) for line in lines if line.strip())
+
+
+def _heading(lines: Sequence[bytes]) -> bool:
+    return any(line.startswith(b"#") for line in lines)
 
 
 def _steps(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[str, int, int, int, int]]:
@@ -516,8 +716,6 @@ def _steps(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[str, int, i
 
 def _ids(lines: Sequence[bytes]) -> set[bytes]:
     """The ids of the entries in these lines: no entry may be put back beside itself."""
-    import re
-
     return set(re.findall(rb"<!--\s*(?:id:)?(m-[0-9a-f]{8})", b"".join(lines)))
 
 
@@ -527,10 +725,17 @@ def _stands(block: Sequence[bytes], lines: Sequence[bytes]) -> bool:
     return b"\n" + wanted + b"\n" in b"\n" + b"".join(lines).replace(b"\r\n", b"\n") + b"\n"
 
 
-def _run(place: dict[int, int], at: int, size: int) -> int | None:
-    """Where the lines from `at` on stand in the current text, None when they no longer stand together."""
-    start = place.get(at)
-    return start if start is not None and all(place.get(at + i) == start + i for i in range(size)) else None
+def _run(
+    place: Mapping[int, int], old: Sequence[bytes], current: Sequence[bytes], at: int, size: int
+) -> int | None:  # fmt: skip
+    """Where the lines from `at` on stand in the current text, None when they no longer stand together.
+
+    Which blank line is which nobody can tell: any will do.
+    """
+    told = [i for i in range(size) if old[at + i].strip()] or list(range(size))
+    start = place.get(at + told[0], -1) - told[0]
+    together = start >= 0 and all(place.get(at + i) == start + i for i in told)
+    return start if together and current[start : start + size] == old[at : at + size] else None
 
 
 def _slides(old: list[bytes], i1: int, i2: int, alone: bool) -> Iterator[int]:
@@ -543,15 +748,6 @@ def _slides(old: list[bytes], i1: int, i2: int, alone: bool) -> Iterator[int]:
     while alone and down + i2 - i1 < len(old) and old[down] == old[down + i2 - i1]:
         down += 1
         yield down
-
-
-def _gap(place: dict[int, int], at: int, old: int, current: int) -> int | None:
-    """Where in the current text lines belong that stood before line `at`: after its neighbour, or before the next."""
-    if at > 0 and at - 1 in place:
-        return place[at - 1] + 1
-    if at < old and at in place:
-        return place[at]
-    return (0 if at == 0 else current) if old == 0 or at in (0, old) else None
 
 
 def _before(repository: Repository, path: str, sha: str) -> bytes | None:

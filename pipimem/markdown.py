@@ -452,6 +452,56 @@ def add_entry(parsed: Parsed, heading: str, text: str, note: str) -> bytes:
     raise _unsafe(parsed, section or parsed.sections[-1])
 
 
+def move_entry(parsed: Parsed, heading: str, source: Parsed, entry: Entry, note: str) -> bytes:
+    """The file with an entry of another file at the end of the section `heading`: its very bytes, with `note`.
+
+    Only its bullet and line endings become this file's. `Refused` where it would not read as it did: between lists and
+    other kinds of files only what is nothing but lines of text can be moved.
+    """
+    if not entry.listed or parsed.family != "listed":
+        if clean(entry.text) != entry.text or "<!--" in entry.text:
+            raise Refused(f"The entry in line {entry.line} is more than lines of text.", "Move it in an editor.")
+        return add_entry(parsed, heading, entry.text, note)
+    section = _section_or_none(parsed, heading)
+    at, bullet, gap = _end_of(parsed, section) if section else (0, "-", "")
+    for raw in _carried(source, entry, note):
+        mark = re.match(r"([ \t]*)([-*+]|\d{1,9}[.)])", raw)
+        lead, width = (len(mark[1]), len(mark[2])) if mark else (0, 0)
+        lines = [re.sub(rf"^ {{0,{lead}}}", "", line) for line in raw.split("\n")]
+        lines[0] = bullet.strip().ljust(width) + lines[0][width:]
+        if section is None:
+            data = _new_section(parsed, heading, "\n".join(lines))
+        else:
+            own = decode(parsed.newline).join(" " * (len(bullet) - len(bullet.lstrip())) * bool(x) + x for x in lines)
+            data = _splice_line(parsed, at, encode(gap), encode(own))
+        if _adds_one(parsed, data, entry.text, int(section is None)):
+            return data
+    raise Refused(f"The entry in line {entry.line} would not read there as it does.", "Move it in an editor.")
+
+
+def _carried(source: Parsed, entry: Entry, note: str) -> Iterable[str]:
+    """The text of an item as it stands, with `note` for its comment; without one, wherever that can stand unseen."""
+
+    def even(raw: bytes) -> str:
+        return re.sub(r"\r\n|\r", "\n", decode(raw))
+
+    raw = source.data[entry.start : entry.end].rstrip(b"\r\n")
+    if entry.id:
+        text = even(raw)
+        last = list(COMMENT.finditer(text))[-1]
+        own = last[0].strip()
+        at = text.index(own, last.start())
+        yield text[:at] + note + text[at + len(own) :]
+        return
+    starts = [entry.start + m.start() for m in re.finditer(rb"(?m)^.*\S.*$", raw)]
+    for start in reversed(starts):
+        if any(first <= start < last for first, last in source.nested):
+            continue
+        end = re.compile(rb"\r|\n|\Z").search(raw, start - entry.start)
+        at = end.start() if end else len(raw)
+        yield f"{even(raw[:at])} {note}{even(raw[at:])}"
+
+
 def add_entries(parsed: Parsed, wanted: Sequence[tuple[str, str, str]]) -> bytes | None:
     """The file with many entries (heading, text, note) as `add_entry` would add them one by one, read back once.
 
@@ -567,20 +617,22 @@ def _open_fence(parsed: Parsed, block: Block) -> bool:
 
 
 def _insert(parsed: Parsed, section: Section, text: str, note: str) -> bytes:
+    at, bullet, gap = _end_of(parsed, section)
+    return _splice_line(parsed, at, encode(gap), encode(item(text, note, f"{bullet} ", decode(parsed.newline))))
+
+
+def _end_of(parsed: Parsed, section: Section) -> tuple[int, str, str]:
+    """Where one more item of a section goes, its bullet with the space before it, and what stands between."""
     data, ending = parsed.data, decode(parsed.newline)
     blocks = parsed.blocks_of(section)
     last = blocks[-1] if blocks else None
     if last is not None and last.kind == "bullet_list_open":
-        at = last.items[-1][1]
-        start = last.items[-1][0]
+        start, at, _ = last.items[-1]
         lead = " " * (len(data[start : start + 4]) - len(data[start : start + 4].lstrip(b" ")))
-        line = item(text, note, f"{lead}{last.marker} ", ending)
-        gap = ending if len(last.items) > 1 and _blank_between(data, last.items[-2][1], last.items[-1][0]) else ""
-    else:
-        at = last.end if last else _trimmed(data, section.start, section.body)
-        line = item(text, note, "- ", ending)
-        gap = "" if last is None and _tight_headings(parsed) else ending
-    return _splice_line(parsed, at, encode(gap), encode(line))
+        apart = len(last.items) > 1 and _blank_between(data, last.items[-2][1], start)
+        return at, lead + last.marker, ending if apart else ""
+    at = last.end if last else _trimmed(data, section.start, section.body)
+    return at, "-", "" if last is None and _tight_headings(parsed) else ending
 
 
 def _splice_line(parsed: Parsed, at: int, gap: bytes, line: bytes) -> bytes:

@@ -913,9 +913,12 @@ class Memory(Opened):
         return self.commits.log([self.workspace.channel(channel).path] if channel is not None else [], limit)
 
     def history(self, ref: str) -> list[tuple[Commit, str]]:
-        """The commits in which an entry came, changed or went, newest first, each with what it said then."""
+        """The commits in which an entry came, changed or went, newest first, each with what it said then.
+
+        It is followed through other ids and files: to the entry it superseded and to the channel it was promoted from.
+        """
         hit = self.entry(ref)
-        return self.commits.steps(hit.path, hit.channel, hit.ref)
+        return self.commits.steps(hit.path, {d.path: d.channel for d in self.workspace.scan().documents}, hit.ref)
 
     def blame(self, ref: str) -> tuple[Hit, Commit | None, str]:
         """An entry, the commit that wrote it (None: not committed yet), and the message it rests on ("" unknown)."""

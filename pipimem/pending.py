@@ -68,7 +68,7 @@ class Queue:
         files = {c.path: {"before": before[c.path], "after": mark(c.after), "blob": None} for c in changes}
         row = {
             "ticket": ticket, "pid": os.getpid(), "host": os.uname().nodename, "message": message, "files": files,
-            "beside": sorted(beside),
+            "beside": {path: {"after": mark(beside[path]), "blob": None} for path in sorted(beside)},
         }  # fmt: skip
         try:
             with self._lock("pending"):
@@ -110,8 +110,18 @@ class Queue:
         def late(row: Row) -> Row:
             if row.get("ticket") != ticket:
                 return row
-            files = {path: {**marks, "blob": blobs.get(path)} for path, marks in row["files"].items()}
-            return {**row, "files": files, "pid": 0, "reason": why, "hooked": int(time.time()) if hooked else 0}
+            files, beside = (
+                {path: {**marks, "blob": blobs.get(path)} for path, marks in rows.items()}
+                for rows in (row["files"], beside_of(row))
+            )
+            return {
+                **row,
+                "files": files,
+                "beside": beside,
+                "pid": 0,
+                "reason": why,
+                "hooked": int(time.time()) if hooked else 0,
+            }
 
         self._rewrite(late)
 
@@ -119,7 +129,7 @@ class Queue:
         """One more line, before the one of that ticket: what a person edited, which waits as theirs."""
         import json
 
-        row = {"ticket": os.urandom(8).hex(), "pid": 0, "host": "", "beside": [], **line}
+        row = {"ticket": os.urandom(8).hex(), "pid": 0, "host": "", "beside": {}, **line}
         with self._lock("pending"):
             rows = self.rows()
             at = next((n for n, other in enumerate(rows) if other.get("ticket") == ticket), len(rows))
@@ -180,6 +190,12 @@ def read_private(path: str) -> bytes | None:
             return file.read()
     except FileNotFoundError:
         return None
+
+
+def beside_of(row: Mapping[str, Any]) -> dict[str, dict[str, str | None]]:
+    """What a line says of pipimem's own files that go with the change."""
+    beside = row.get("beside")
+    return beside if isinstance(beside, dict) else {}
 
 
 def _paths(row: Row) -> set[str]:

@@ -70,6 +70,44 @@ def test_promoting_moves_an_entry_to_the_shared_memory_in_one_commit(ops: Memory
     assert [h.path for h in ops.search("UTC", "ops")] == [PATH]
 
 
+RICH = [
+    "- 第一段  \n  有硬换行{}\n\n  a second paragraph <!-- 不要删 -->\n\n      code  here\n\n  - nested\\\n    item\n",
+    "- first{}\n\n  ```sh\n  # - x\n\n  make\n  ```\n",
+    "- 甲\n  乙{}\n    deeper  \n  end\n",
+    "  - 缩进的{}\n    continued\n",
+    "- ```\n  only code\n  ```\n\n  text{}\n",
+    "10. numbered{}\n\n    second\n",
+]
+
+
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("raw", RICH)
+def test_promoting_moves_the_bytes_of_whatever_a_person_wrote(
+    ops: Memory, root: Path, raw: str, ending: str, marked: bool
+) -> None:
+    from textwrap import dedent
+
+    from pipimem import markdown
+
+    own = raw.replace("{}", " <!-- m-00000007 kind=fact -->" if marked else "").replace("\n", ending)
+    path = root / PATH
+    start = path.read_bytes()
+    path.write_bytes(start + f"{ending}## Mine{ending}{ending}{own}{ending}## Other{ending}".encode())
+    ops.add("已有的一条", target="memory")
+    known = dict(markdown.identified(markdown.parse(path.read_bytes()), "ops"))
+    ref, entry = next((i, e) for i, e in known.items() if e.trail[-1] == "Mine")
+    before = path.read_bytes()
+    applied = ops.promote(ref)
+    moved = markdown.COMMENT.sub("", (root / "MEMORY.md").read_text()).replace("-   numbered", "10. numbered")
+    assert dedent(markdown.COMMENT.sub("", own.replace("\r\n", "\n"))).rstrip() in moved
+    found = markdown.parse((root / "MEMORY.md").read_bytes()).entries[-1]
+    assert (found.text, found.facts["by"]) == (entry.text, "person")
+    assert entry.text.split("\n")[0] not in path.read_text()
+    ops.undo(applied.run)
+    assert path.read_bytes() == before
+
+
 def test_nothing_moves_when_the_shared_memory_says_so_already(ops: Memory, root: Path) -> None:
     ops.add("全公司都用 UTC 时间", target="memory")
     entry = ops.add("全公司都用 UTC 时间。", "ops").plan.ops[0]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import pipimem
 from pipimem.errors import Refused, Usage
 from pipimem.history import cut_off, take_back
 from pipimem.memory import Memory
+from tests.bench.edits import ACTS, Edits
 
 LINES = st.lists(
     st.sampled_from([b"- a\n", b"- b\n", "- 甲\n".encode(), b"\n", b"## H\n", b"- c <!-- m-00000001 -->\n"]), max_size=8
@@ -60,19 +63,110 @@ MERGES = [
 @pytest.mark.parametrize(("now", "before", "result"), [row[1:] for row in MERGES], ids=[row[0] for row in MERGES])
 def test_taking_back_is_a_three_way_merge(now: str, before: str, result: str | None) -> None:
     for end in ("\n", "\r\n"):
-        texts = [text.replace("\n", end).encode() for text in (BASE, before, now)]
-        assert take_back(*texts) == (None if result is None else result.replace("\n", end).encode())
+        after, old, current = (text.replace("\n", end).encode() for text in (BASE, before, now))
+        assert take_back(after, old, current) == (None if result is None else result.replace("\n", end).encode())
 
 
 def test_the_changed_line_itself_is_a_conflict() -> None:
     assert take_back(b"a\nnew\nb\n", b"a\nb\n", b"a\nnew and edited\nb\n") is None
-    assert take_back(b"a\nb\n", b"a\nx\nb\n", b"q\n") is None
+    with pytest.raises(LookupError):  # nothing is left that says where it stood
+        take_back(b"a\nb\n", b"a\nx\nb\n", b"q\n")
 
 
 def test_a_removed_line_comes_back_next_to_its_neighbour() -> None:
     assert (
         take_back("甲\n丙\n".encode(), "甲\n乙\n丙\n".encode(), "甲\n丙\n丁\n".encode()) == "甲\n乙\n丙\n丁\n".encode()
     )
+
+
+@given(st.permutations(range(5)), st.permutations(range(5)), st.integers(1, 5), st.booleans())
+def test_what_went_one_by_one_comes_back_in_any_order_to_where_it_stood(
+    gone: list[int], back: list[int], count: int, other: bool
+) -> None:
+    def text(numbers: list[int], more: str = "") -> bytes:
+        lines = "".join(f"- 第{n}条 <!-- m-0000000{n} kind=fact -->\n" for n in numbers)
+        return f"# M\n\n## Facts\n\n{lines}{more}\n## Other\n\n- x\n".encode()
+
+    versions, steps = [text(list(range(5)))], {}
+    for n in gone[:count]:
+        after = text([m for m in range(5) if m not in gone[: gone.index(n) + 1]])
+        steps[n] = (after, versions[-1])
+        versions.append(after)
+    late = "- 后来写的 <!-- m-000000ff -->\n" if other else ""
+    versions.append(versions[-1].replace(b"\n\n## Other", f"\n{late}\n## Other".encode()))
+    for n in (n for n in back if n in steps):
+        result = take_back(*steps[n], versions[-1], lambda: reversed(versions))
+        assert result is not None
+        versions.append(result)
+    assert versions[-1] == text(list(range(5)), late) or (other and count > 0)
+    assert versions[-1].replace(late.encode(), b"") == text(list(range(5)))
+
+
+def test_one_of_two_blocks_with_blank_lines_goes_after_the_other() -> None:
+    start, one, other = b"# H\n", b"\n## A\n\n- a\n", "\n## 乙\n\n- b\n".encode()
+    assert take_back(start + one, start, start + one + other) == start + other
+    assert take_back(start + one + other, start + one, start + other) == start
+
+
+def test_entries_that_went_in_any_order_come_back_to_their_lines_in_any_other(make: Callable[..., Memory]) -> None:
+    from itertools import permutations
+
+    memory = make(git=True)
+    memory.add_channel("ops")
+    ids = [memory.add(text, "ops").plan.ops[0].id for text in ("甲窑在周四检修", "The pool is heron", "丙", "The last")]
+    path = Path(memory.workspace.absolute("channels/ops/MEMORY.md"))
+    start = path.read_bytes()
+    for order in list(permutations(range(3)))[1::2]:
+        runs = [memory.promote(ids[1]).run, *(memory.forget(ids[n]).applied.run for n in (2, 0))]
+        for n in order:
+            memory.undo(runs[n])
+        assert path.read_bytes() == start
+
+
+def test_a_place_that_nothing_tells_any_more_is_a_refusal_that_says_so(make: Callable[..., Memory]) -> None:
+    memory = make({"channels/ops/MEMORY.md": "# M\n\n## 一\n\n- a\n"}, git=True)
+    run = memory.forget(memory.add("乙", "ops").plan.ops[0].id).applied.run
+    path = Path(memory.workspace.absolute("channels/ops/MEMORY.md"))
+    path.write_text("Something else altogether\n\n# N\n\n- z\n")
+    with pytest.raises(Refused, match=r"Where it stood in 'channels/ops/MEMORY\.md' cannot be told any more"):
+        memory.undo(run)
+    assert path.read_text().endswith("- z\n")
+
+
+def test_an_entrys_history_goes_on_through_a_correction_another_file_and_its_end(make: Callable[..., Memory]) -> None:
+    memory = make({"channels/ops/MEMORY.md": "# M\n\n- 部署窗口是周四晚上\n"}, git=True)
+    memory.add("The pool is heron", "ops")
+    typed = memory.search("部署窗口", "ops")[0].ref
+    runs = [memory.supersede(typed, "部署窗口是周五晚上")]
+    entry = runs[0].plan.ops[0].id
+    runs += [memory.promote(entry), memory.invalidate(entry)]
+    steps = memory.history(entry)
+    assert [c.sha for c, _ in steps][:3] == [run.commit for run in reversed(runs)]
+    assert [said for _, said in steps] == ["部署窗口是周五晚上"] * 3 + ["部署窗口是周四晚上"]
+    assert steps[-1][0].subject == "edit channels/ops/MEMORY.md"
+    other = memory.add("手写", target="memory").plan.ops[0].id
+    assert len(memory.history(other)) == 1
+
+
+def test_an_entry_a_person_typed_keeps_its_history_when_it_gets_a_comment(make: Callable[..., Memory]) -> None:
+    memory = make({"channels/ops/MEMORY.md": "# M\n\n- 手写的一条\n- another\n"}, git=True)
+    memory.add("The pool is heron", "ops")
+    memory.invalidate(memory.search("手写", "ops")[0].ref)
+    assert len(memory.history(memory.search("手写", "ops")[0].ref)) == 2
+
+
+def test_a_persons_correction_does_not_rest_on_the_message_that_said_otherwise(make: Callable[..., Memory]) -> None:
+    from tests.test_update import talk
+
+    memory = make(git=True)
+    memory.add_channel("dm:ines", kind="direct")
+    applied = memory.apply(memory.propose("dm:ines", talk("We decided to ship on Tuesdays.")))
+    entry = next(op for op in applied.plan.ops if op.path.endswith("/MEMORY.md"))
+    assert memory.blame(entry.id)[2] == entry.facts["src"] != ""
+    new = memory.supersede(entry.id, "We ship on Fridays, never on Tuesdays.").plan.ops[0].id
+    assert memory.blame(new)[2] == ""
+    memory.forget(source=entry.facts["src"])
+    assert memory.entry(new).text == "We ship on Fridays, never on Tuesdays."
 
 
 def test_one_of_two_neighbouring_entries_can_be_taken_back(make: Callable[..., Memory]) -> None:
@@ -258,18 +352,109 @@ def test_a_damaged_file_does_not_hold_up_the_plans_other_files(make: Callable[..
     assert any("NUL" in o.reason for o in applied.plan.rejected)
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_blame_stays_right_under_random_edits_and_undoing_all_restores_every_byte(tmp_path: Path, seed: int) -> None:
-    from tests.bench.edits import Edits, undo_everything
+SEEDS = st.integers(0, 2**16)
 
-    edits = Edits(str(tmp_path / "ws"), seed)
-    for _ in range(12):
-        edits.step()
-        assert edits.wrong(sample=1) == []
-        assert edits.committed()
-    assert edits.wrong() == []
-    assert undo_everything(edits, 6) == (6, 0, True)
-    edits.memory.close()
+
+class RandomEdits(RuleBasedStateMachine):
+    """A person, commands, the updater and undo over one workspace with real git, in any order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.edits = Edits(self.folder.name + "/ws", 0)
+        for _ in range(4):
+            self.edits.act("add")
+
+    @rule(act=st.sampled_from(ACTS), seed=SEEDS)
+    def edit(self, act: str, seed: int) -> None:
+        """One edit; blame is asked of some entry and of each that the edit touched."""
+        self.edits.chance.seed(seed)
+        self.edits.act(act)
+        assert self.edits.wrong(sample=1) == []
+
+    @rule(seed=SEEDS)
+    def there_and_back(self, seed: int) -> None:
+        """What is undone in any order, and nobody touched since, is as it was, to the byte."""
+        self.edits.chance.seed(seed)
+        assert self.edits.there_and_back(3) == []
+
+    @invariant()
+    def git_has_every_text(self) -> None:
+        """Git has every file's text."""
+        assert self.edits.committed()
+
+    def teardown(self) -> None:
+        """Every entry's blame, once more."""
+        wrong = self.edits.wrong()
+        self.edits.memory.close()
+        self.folder.cleanup()
+        assert wrong == []
+
+
+# Blame stays right under random edits, and undoing them restores every byte.
+TestRandomEdits = RandomEdits.TestCase
+TestRandomEdits.settings = settings(
+    max_examples=2, stateful_step_count=6, deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+SECRET = "gh" + "p_" + "A1b2" * 9
+
+
+def test_while_a_person_has_a_secret_in_a_file_every_other_edit_is_committed_as_whose_it_is(
+    make: Callable[..., Memory], root: Path
+) -> None:
+    from tests.test_update import talk
+
+    memory = make({"channels/ops/MEMORY.md": "# 记忆\n\n## Decisions\n\n- 第一条决定\n"}, git=True)
+    memory.add("The gate opens at nine", "ops")
+    path = root / "channels/ops/MEMORY.md"
+    path.write_text(path.read_text().replace("# 记忆\n", f"# 记忆\n\nthe key is {SECRET}\n"))
+    learned = memory.apply(memory.propose("ops", talk("We decided to use PostgreSQL 16 for the ledger.")))
+    state = memory.status()
+    assert (state["pending_commits"], "holds a secret" in state["pending_because"]) == (1, True)
+    assert "holds a secret" in memory.commit_waiting()
+    memory.add("窑在周四检修", "ops")
+    path.write_text(path.read_text().replace(f"\n\nthe key is {SECRET}", "\n\nthe key is in the safe"))
+    memory.add("The pool is heron", "ops")
+    assert memory.pending() == []
+    assert [(c.actor, c.author.split()[0]) for c in memory.log("ops", 4)] == [
+        ("person", "pipimem"), ("person", "Ines"), ("person", "pipimem"), ("updater", "pipimem"),
+    ]  # fmt: skip
+    assert memory.log("ops", 4)[1].subject == "edit channels/ops/MEMORY.md"
+    entry = next(op.id for op in learned.plan.ops if op.path.endswith("/MEMORY.md"))
+    _, commit, _ = memory.blame(entry)
+    assert (commit.sha if commit else "", learned.commit) == (learned.commit, learned.commit)
+    assert memory.commits.repository().head("channels/ops/MEMORY.md") == path.read_bytes()
+    memory.undo(learned.run)
+    assert "PostgreSQL" not in path.read_text()
+    everything = subprocess.run(
+        ["git", "-C", str(root), "cat-file", "--batch-all-objects", "--batch"], capture_output=True, check=True
+    )
+    assert SECRET.encode() not in everything.stdout
+
+
+def test_while_git_is_out_of_reach_nobody_elses_edit_becomes_a_persons(
+    make: Callable[..., Memory], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pipimem.git import GitOff, Repository
+
+    memory = make(git=True)
+    memory.add_channel("ops")
+
+    def off(*args: object, **more: object) -> Repository:
+        raise GitOff("no git program", '"git" is not installed.', "Install git to have a history.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Repository, "open", off)
+        first = memory.add("第一条", "ops")
+        second = memory.add("the second one", "ops")
+        assert memory.status()["pending_because"] == "no git program"
+    memory.add("the third one", "ops")
+    assert "edit channels/ops/MEMORY.md" not in [c.subject for c in memory.log("ops")]
+    found = [memory.commits.find(run) for run in (first.run, second.run)]
+    assert found[0] == found[1]  # nobody has the text in between any more
+    assert memory.pending() == []
 
 
 def hooks_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path, script: str) -> Path:

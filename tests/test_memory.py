@@ -165,9 +165,10 @@ def test_a_secret_a_person_typed_is_neither_committed_nor_shown_nor_recalled(tea
     with open(full, "ab") as file:
         file.write(f"\n- zebra key {secret}\n".encode())
     applied = team.add("The gate opens at nine", "dm:顾念")
-    assert applied.commit == ""
-    assert "secret" in applied.deferred
-    assert secret not in applied.deferred
+    assert (applied.commit != "", applied.deferred) == (True, "")  # ours, without theirs
+    assert any("secret" in note for note in applied.notes)
+    assert secret not in "".join(applied.notes)
+    assert "zebra" not in git(team.workspace.root, "show", "HEAD")
     assert secret not in git(team.workspace.root, "log", "-p", "--all")
     assert secret in body(team, path)
     found = run("-w", team.workspace.root, "search", "zebra key", "--json")

@@ -73,6 +73,45 @@ def test_what_a_killed_process_owed_is_committed_by_the_next_command_in_its_own_
     assert ops.pending() == []
 
 
+@pytest.mark.parametrize("later", ["", "第三条"])
+def test_a_commit_that_waited_takes_along_the_lists_that_were_written_with_it(
+    ops: Memory, monkeypatch: pytest.MonkeyPatch, later: str
+) -> None:
+    monkeypatch.setattr("pipimem.git.LOCK_WAIT", 0.05)
+    root = ops.workspace.root
+    gone = [ops.add(text, "ops").plan.ops[0].id for text in ("部署窗口是周四晚上", "The pool is heron")]
+    lock = Path(root, ".git/index.lock")
+    lock.write_bytes(b"")
+    runs = [ops.forget(identity).applied for identity in gone]
+    assert all(applied.deferred for applied in runs)
+    lock.unlink()
+    if later:
+        ops.add(later, "ops")
+    assert ops.commit_waiting() == ""
+    stones = Path(root, ".pipimem/tombstones.jsonl").read_bytes()
+    assert len(stones.splitlines()) == 2
+    assert head(root, ".pipimem/tombstones.jsonl") == stones
+    shown = subprocess.run(["git", "-C", root, "status", "--porcelain"], capture_output=True, check=True)
+    assert b".pipimem" not in shown.stdout
+    first, last = (set(ops.commits.find(applied.run).files) for applied in runs)
+    assert first == {".pipimem/tombstones.jsonl"}  # the file of then still held what the second one took out
+    assert last == {PATH, ".pipimem/tombstones.jsonl"}
+
+
+def test_a_rejection_that_waited_is_in_git_once_it_can_be(ops: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipimem import agents
+
+    monkeypatch.setattr("pipimem.git.LOCK_WAIT", 0.05)
+    root = ops.workspace.root
+    agents.add(ops, "The build cache lives on host kestrel", target="memory")
+    lock = Path(root, ".git/index.lock")
+    lock.write_bytes(b"")
+    ops.reject("1")
+    lock.unlink()
+    assert ops.commit_waiting() == ""
+    assert head(root, ".pipimem/rejected.jsonl") == Path(root, ".pipimem/rejected.jsonl").read_bytes()
+
+
 def test_a_persons_edit_after_a_killed_process_is_theirs_and_nothing_is_lost(ops: Memory) -> None:
     root = ops.workspace.root
     killed_before_the_commit(root, "The pool is heron")

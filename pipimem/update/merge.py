@@ -175,6 +175,12 @@ def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
         case "add" | "note":
             _check_addition(op, now, base)
             note = markdown.comment(op.id, op.facts) if op.id else ""
+            if op.target:
+                source = markdown.parse(plan.base[op.needs] or b"")
+                moved = markdown.entry_by_id(source, plan.channel, op.target)
+                if moved is None:
+                    raise Overtaken(f"The entry '{op.target}' is gone.", "Nothing was changed.")
+                return markdown.move_entry(now, op.heading, source, moved, note)
             return markdown.add_entry(now, op.heading, op.text, note)
         case "append":
             return markdown.append_text(now, op.text)

@@ -23,7 +23,8 @@ class Op:
 
     `path` is the file it goes to, `heading` its section, `text` what will be written, `target` the entry it acts on,
     `facts` what the new entry's comment says (kind, since, src, conf, trial, by), `reason` why, for people. `needs`
-    is a path: what cannot be written there, such as an archive, keeps this from being done.
+    is a path: what cannot be written there, such as an archive, keeps this from being done. An `add` with a `target`
+    takes the bytes of that entry in the file it `needs`.
     """
 
     op: str
