@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -140,14 +141,16 @@ def _came_of(source: Source, plan: Plan, now: str) -> Source:
 
 
 def _setting(memory: Opened, found: Channel) -> Setting:
-    """What the updater needs to know of a channel and the moment."""
+    """What the updater needs to know of a channel and the moment; each file stays as it was when it was first looked at,
+    so that what a person saves while a model thinks is seen as theirs.
+    """
     config, now = memory.workspace.config, memory.now()
     memory.workspace.trust()
     key_file = memory.workspace.private("state", "key")
     language = memory.language_of(f"{found.path}/MEMORY.md")
     return update.Setting(
         channel=found.id, kind=found.kind, folder=found.path, language=language, today=now.date(),
-        run=new_run(now.date().isoformat()), read=memory.workspace.read, taken=memory.taken,
+        run=new_run(now.date().isoformat()), read=functools.cache(memory.workspace.read), taken=memory.taken,
         key=memory.key() if os.path.exists(key_file) else b"", tombstones=memory.stones(TOMBSTONES),
         recalled=traces.recalled(memory.traces), rejections=memory.stones(REJECTED),
         waiting=[p.text for p in memory.proposals()],

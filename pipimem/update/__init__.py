@@ -44,7 +44,8 @@ class Setting:
     """What `propose` needs to know about the channel and the moment; clocks and keys arrive here.
 
     `recalled` are the ids of entries that a recall gave lately; `project` is what the conversation was for, `cut` cuts
-    Chinese into words; `again` derives a note that stands anew.
+    Chinese into words; `again` derives a note that stands anew. `read` gives a file as it was when first asked for it:
+    what a plan is made from is its base.
     """
 
     channel: str
