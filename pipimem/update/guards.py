@@ -212,6 +212,7 @@ def _alike(mine: set[str], theirs: set[str]) -> bool:
 # Who said it, and what it does to the memory
 
 ASSISTANTS_KINDS = ("failure", "lesson", "tool-quirk", "insight")
+REMOVALS = ("forget", "invalidate", "supersede")
 REMOVED_SHARE = 0.2
 ASKED_TO_FORGET = re.compile(
     r"\b(?:forget|don['’]t remember|do not remember|delete|remove|erase)\b"
@@ -256,16 +257,12 @@ def in_place_of_removal(op: Op, entry: Entry, cited: Sequence[Message]) -> Op | 
 def removes_too_much(ops: Sequence[Op], entries: Sequence[Entry]) -> bool:
     """Whether a run's removals come to more than a fifth of the entries, or of their characters; one is always allowed.
 
-    A shorter replacement counts with the characters that are lost.
+    A replaced entry is one that is removed: recall does not give it again.
     """
     old = {e.id: len(e.text) for e in entries if e.id}
-    gone = {op.target for op in ops if op.op in ("forget", "invalidate") and op.target in old}
-    shrunk = {op.target: old[op.target] - len(op.text) for op in ops if op.op == "supersede" and op.target in old}
-    losses = [old[identity] for identity in gone] + [n for n in shrunk.values() if n > 0]
-    lost, total = sum(losses), sum(len(e.text) for e in entries)
-    if len(losses) <= 1:
-        return False
-    return len(gone) > max(1, REMOVED_SHARE * len(entries)) or lost > REMOVED_SHARE * total
+    gone = {op.target for op in ops if op.op in REMOVALS and op.target in old}
+    lost, total = sum(old[identity] for identity in gone), sum(len(e.text) for e in entries)
+    return len(gone) > 1 and (len(gone) > REMOVED_SHARE * len(entries) or lost > REMOVED_SHARE * total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +312,7 @@ def check(op: Op, cited: Sequence[Message], known: Known, also: Sequence[str] = 
         return Verdict("refuse", reason, op)
     reason = unsure_voice(cited, op.kind, group=known.group)
     reason = unsafe(op.text, known.patterns, known.allow) or reason or _persons(op, targets)
+    reason = reason or (_another(op, targets) if op.op == "supersede" else "")
     return Verdict("review" if reason else "write", reason, op)
 
 
@@ -336,6 +334,19 @@ def _check_removal(op: Op, entry: Entry, cited: Sequence[Message], known: Known)
 def _persons(op: Op, targets: dict[str, Entry]) -> str:
     by = targets[op.target].facts.get("by", "") if op.op == "supersede" else ""
     return "a person wrote the entry" if by == "person" else ""
+
+
+def _another(op: Op, targets: dict[str, Entry]) -> str:
+    """Why a replacement is not of its target: it shares no word with it, or more with another entry."""
+    mine, triples = units(op.text), _triples(plain(op.text))
+
+    def shared(entry: Entry) -> tuple[int, int]:
+        return len(mine & units(entry.text)), len(triples & _triples(plain(entry.text)))
+
+    own = shared(targets[op.target])
+    if not own[0]:
+        return "it does not speak of the entry"
+    return "it speaks of another entry" if any(shared(entry) > own for entry in targets.values()) else ""
 
 
 def _never(op: Op, cited: Sequence[Message], known: Known, also: Sequence[str]) -> str:
@@ -383,5 +394,5 @@ def check_run(wanted: Sequence[tuple[Op, Sequence[Message]]], known: Known) -> l
 
 
 def _held(verdict: Verdict, op: Op) -> Verdict:
-    takes = op.op in ("forget", "invalidate", "supersede") and verdict.outcome != "refuse"
+    takes = op.op in REMOVALS and verdict.outcome != "refuse"
     return Verdict("review", "the run would remove more than a fifth of the memory", op) if takes else verdict
