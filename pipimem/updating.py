@@ -19,6 +19,7 @@ from pipimem.turns import ENGINE, Recorded, Turns, Window
 from pipimem.update import Setting, summary
 from pipimem.update import tidy as shorter
 from pipimem.update.plan import Applied, Op, Outcome, Plan, new_run
+from pipimem.update.window import WINDOW_LIMIT
 from pipimem.workspace import Channel
 
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ def turn(memory: Opened, channel: str, messages: Sequence[object]) -> Recorded:
 
 
 def recorded(memory: Opened, channel: str) -> Window:
-    """The recorded turns that no `update` has worked on yet."""
+    """The oldest recorded turns that no `update` has worked on yet: as many as it works on at once, and how many are
+    left.
+    """
     turns = Turns(memory.workspace, memory.workspace.channel(channel).id)
-    return turns.since(min(turns.cursor(job) for job in JOBS))
+    return turns.since(min(turns.cursor(job) for job in JOBS), WINDOW_LIMIT)
 
 
 def learned(memory: Opened, channel: str, window: Window) -> None:

@@ -156,6 +156,9 @@ def _asked(
     parts = ["# Session now", *_lines(session), "", *question.talk(shown)]
     answer = question.ask("refresh", models, setting, parts, SCHEMA, lambda value: _validated(value, shown, session))
     session.rejected += question.left_out(answer, setting.path("SESSION.md"))
+    if answer.usable and (older := len(question.told(window)) - len(shown)):
+        why = f"{plural(older, 'older message')} of the conversation did not fit what a model is shown of it"
+        session.rejected.append(Outcome(Op("note", setting.path("SESSION.md")), why))
     for wanted in answer.value or ():
         _do(wanted, session, setting)
     return answer.model if answer.usable else "", answer.tokens, answer.failures
