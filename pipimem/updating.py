@@ -144,8 +144,8 @@ def _came_of(source: Source, plan: Plan, now: str) -> Source:
 
 
 def _setting(memory: Opened, found: Channel) -> Setting:
-    """What the updater needs to know of a channel and the moment; each file stays as it was when it was first looked at,
-    so that what a person saves while a model thinks is seen as theirs.
+    """What the updater needs to know of a channel and the moment. Each file is as it was when first looked
+    at, so that what a person saves while a model thinks is seen as theirs.
     """
     config, now = memory.workspace.config, memory.now()
     memory.workspace.trust()

@@ -287,7 +287,9 @@ def test_a_long_conversation_is_shown_whole_a_stretch_at_a_time(dm: Memory, scri
 
     class Reading:
         name = "reading"
-        shown: list[str] = []
+
+        def __init__(self) -> None:
+            self.shown: list[str] = []
 
         def ask(self, request: Any) -> Any:
             from pipimem.llm import Reply
@@ -301,7 +303,7 @@ def test_a_long_conversation_is_shown_whole_a_stretch_at_a_time(dm: Memory, scri
             return Reply(json.dumps({"ops": rows}))
 
     model = Reading()
-    found = asked.extract(Models([model]), said.messages, _setting(dm))  # type: ignore[list-item]
+    found = asked.extract(Models([model]), said.messages, _setting(dm))
     assert [o.text for o in found.ops] == ["备用钥匙在顾念那里", "网关密钥由周楠保管"]
     assert all(any(text in shown for shown in model.shown) for text in (*filler, "Line 99 of the pasted log"))
     refused = asked.extract(Models([_scripted({"ops": []}, "no", "no")]), said.messages, _setting(dm))

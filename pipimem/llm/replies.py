@@ -52,8 +52,9 @@ class Nothing:
 def read(text: str) -> Any:
     """The object or list in a reply, or `Nothing` for an empty one (`[]`, `{}`).
 
-    Raises `BadReply` for no text and `null`, which are no answer, for more than 256 kB, two different values, an object cut off, curly quotes, NaN, a key given
-    twice, more than 32 levels, broken characters, a page of HTML, and for talk without a value.
+    Raises `BadReply` for no text and `null`, which are no answer, for more than 256 kB, two different values, an
+    object cut off, curly quotes, NaN, a key given twice, more than 32 levels, broken characters, a page of HTML, and
+    for talk without a value.
     """
     if len(text) > REPLY_LIMIT or len(text.encode("utf-8", "replace")) > REPLY_LIMIT:
         raise BadReply(f"it is longer than {REPLY_LIMIT // 1024} kB")

@@ -17,7 +17,8 @@ from pipimem import safety
 from pipimem.index.words import fold
 from pipimem.text import encode, keyed_digest
 from pipimem.update import dates
-from pipimem.update.grounds import CALENDAR, NOT, NUMBER, Evidence, ungrounded, units
+from pipimem.update.grounds import CALENDAR, DOUBTED, NOT, NUMBER, Evidence, open_ended, ungrounded, units, unsettled
+from pipimem.update.window import SPLIT
 
 if TYPE_CHECKING:
     from pipimem.markdown import Entry
@@ -238,10 +239,13 @@ def unsure_voice(cited: Sequence[Message], kind: str, *, group: bool) -> str:
 def in_place_of_removal(op: Op, entry: Entry, cited: Sequence[Message]) -> Op | None:
     """The replacement a contradiction calls for where `op` would delete: what a person said instead, word for word.
 
-    None where somebody asked to forget, or nothing that was cited speaks of the entry: then a person decides.
+    None where somebody asked to forget, or nothing that was cited speaks of the entry for certain: then a person
+    decides.
     """
     for message in cited:
         shared = units(message.text) & units(entry.text)
+        if any(open_ended(part) for part in SPLIT.split(message.text)):
+            continue
         if message.role != "user" or not shared or len(message.text) > 300 or ASKED_TO_FORGET.search(message.text):
             continue
         stamp = dates.when(message.time)
@@ -268,7 +272,8 @@ def removes_too_much(ops: Sequence[Op], entries: Sequence[Entry]) -> bool:
 @dataclass(frozen=True, slots=True)
 class Known:
     """What an operation is held against: the memory's entries, what was recalled into the talk, what waits in review,
-    what was forgotten (`tombstones`, `key`), the kind of channel, and the scanner's own patterns.
+    what was forgotten (`tombstones`, `key`), the kind of channel, and the scanner's own patterns. `present` says that
+    it is for what is going on, which may be a question or a doubt.
     """
 
     entries: Sequence[Entry] = ()
@@ -277,6 +282,7 @@ class Known:
     tombstones: Sequence[str] = ()
     key: bytes = b""
     group: bool = False
+    present: bool = False
     patterns: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
 
@@ -313,6 +319,8 @@ def check(op: Op, cited: Sequence[Message], known: Known, also: Sequence[str] = 
     reason = unsure_voice(cited, op.kind, group=known.group)
     reason = unsafe(op.text, known.patterns, known.allow) or reason or _persons(op, targets)
     reason = reason or (_another(op, targets) if op.op == "supersede" else "")
+    if not known.present and op.kind != "open-loop":
+        reason = reason or unsettled(op.text, Evidence(tuple(cited), tuple(also)))
     return Verdict("review" if reason else "write", reason, op)
 
 
@@ -346,6 +354,8 @@ def _another(op: Op, targets: dict[str, Entry]) -> str:
     own = shared(targets[op.target])
     if not own[0]:
         return "it does not speak of the entry"
+    if DOUBTED.search(op.text) and not DOUBTED.search(targets[op.target].text):
+        return "it is less certain than the entry"
     return "it speaks of another entry" if any(shared(entry) > own for entry in targets.values()) else ""
 
 

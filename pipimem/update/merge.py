@@ -107,7 +107,9 @@ def _folded(ops: list[Op], plan: Plan, data: bytes, merged: Merged) -> bytes:
             data = _fold(op, data, plan)
             merged.done.append(op)
         except Overtaken as error:
-            (merged.refused if plan.actor == "person" or op.op == "mark" else merged.proposed).append(Outcome(op, error.message))
+            (merged.refused if plan.actor == "person" or op.op == "mark" else merged.proposed).append(
+                Outcome(op, error.message)
+            )
         except Error as error:
             merged.refused.append(Outcome(op, error.message))
     return data

@@ -261,7 +261,7 @@ def _checked(wanted: Wanted, session: Session, setting: Setting) -> tuple[str, s
     op = Op("add", setting.path("SESSION.md"), one_line(wanted.text), wanted.section, facts=facts)
     known = guards.Known(
         tombstones=tuple(setting.tombstones), key=setting.key, group=setting.kind == "group",
-        patterns=setting.patterns, allow=setting.allow,
+        patterns=setting.patterns, allow=setting.allow, present=wanted.section not in STICKY,
     )  # fmt: skip
     if wanted.item and wanted.section in STICKY and not _speaks_of(wanted):
         return op.text, "nothing that is cited speaks of it"
