@@ -20,6 +20,7 @@ from pipimem.pending import read_private
 from pipimem.text import decode, encode
 from pipimem.turns import Turns
 from pipimem.update import dates, schedule
+from pipimem.update.window import WINDOW_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +126,7 @@ class Lifecycle:
     def _run(self, job: str, transcript: Transcript | None) -> Step:
         """One job on a transcript, or on the recorded turns it has not worked on yet."""
         talk = job in TALK and transcript is None
-        window = self._turns.since(self._turns.cursor(job)) if talk else None
+        window = self._turns.since(self._turns.cursor(job), WINDOW_LIMIT) if talk else None
         if window is not None and not window.transcript.messages:
             return Step(job, False, "no-new-turns")
         try:

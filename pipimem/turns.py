@@ -6,6 +6,7 @@ a line is written. A job's cursor moves only when it is done.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from dataclasses import dataclass
@@ -48,13 +49,17 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The messages after a cursor: as a transcript, up to which number, in how many turns with how many tool calls."""
+    """The messages after a cursor: as a transcript, up to which number, in how many turns with how many tool calls.
+
+    `left` counts those after `end`, for which there was no room.
+    """
 
     transcript: Transcript
     end: int
     turns: int
     calls: int
     last: str
+    left: int = 0
 
 
 class Turns:
@@ -151,9 +156,12 @@ class Turns:
         """The conversations whose host's hooks have them recorded here, as references."""
         return set(self._stored(self._source_path))
 
-    def since(self, cursor: int) -> Window:
-        """The messages after number `cursor`, oldest first."""
+    def since(self, cursor: int, limit: int | None = None) -> Window:
+        """The messages after number `cursor`, oldest first; no more than fit in `limit` characters, but always one."""
         rows = [row for row in self._rows() if row["n"] > cursor and row.get("role")]
+        sizes = itertools.accumulate(len(row["text"]) for row in rows)
+        fit = len(rows) if limit is None else max(1, sum(size <= limit for size in sizes))
+        rows, left = rows[:fit], len(rows[fit:])
         messages = tuple(
             Message(
                 self._reference(row), row["role"], row["text"], row["name"], row["time"], tuple(row["files"]),
@@ -165,7 +173,7 @@ class Turns:
         session = f"{self._name}.{rows[0]['n']}-{end}" if rows else self._name
         return Window(
             Transcript(ENGINE, session, messages), end, len({row["turn"] for row in rows}),
-            sum(row["calls"] for row in rows), rows[-1]["time"] if rows else "",
+            sum(row["calls"] for row in rows), rows[-1]["time"] if rows else "", left,
         )  # fmt: skip
 
     def cursor(self, job: str) -> int:

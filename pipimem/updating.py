@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from pipimem.update import Setting, summary
 from pipimem.update import tidy as shorter
 from pipimem.update.dates import when
 from pipimem.update.plan import Applied, Op, Outcome, Plan, new_run
+from pipimem.update.window import WINDOW_LIMIT
 from pipimem.workspace import Channel
 
 if TYPE_CHECKING:
@@ -38,9 +40,11 @@ def turn(memory: Opened, channel: str, messages: Sequence[object]) -> Recorded:
 
 
 def recorded(memory: Opened, channel: str) -> Window:
-    """The recorded turns that no `update` has worked on yet."""
+    """The oldest recorded turns that no `update` has worked on yet: as many as it works on at once, and how many are
+    left.
+    """
     turns = Turns(memory.workspace, memory.workspace.channel(channel).id)
-    return turns.since(min(turns.cursor(job) for job in JOBS))
+    return turns.since(min(turns.cursor(job) for job in JOBS), WINDOW_LIMIT)
 
 
 def learned(memory: Opened, channel: str, window: Window) -> None:
@@ -155,14 +159,16 @@ def _came_of(source: Source, plan: Plan, now: str) -> Source:
 
 
 def _setting(memory: Opened, found: Channel) -> Setting:
-    """What the updater needs to know of a channel and the moment."""
+    """What the updater needs to know of a channel and the moment. Each file is as it was when first looked
+    at, so that what a person saves while a model thinks is seen as theirs.
+    """
     config, now = memory.workspace.config, memory.now()
     memory.workspace.trust()
     key_file = memory.workspace.private("state", "key")
     language = memory.language_of(f"{found.path}/MEMORY.md")
     return update.Setting(
         channel=found.id, kind=found.kind, folder=found.path, language=language, today=now.date(),
-        run=new_run(now.date().isoformat()), read=memory.workspace.read, taken=memory.taken,
+        run=new_run(now.date().isoformat()), read=functools.cache(memory.workspace.read), taken=memory.taken,
         key=memory.key() if os.path.exists(key_file) else b"", tombstones=memory.stones(TOMBSTONES),
         recalled=traces.recalled(memory.traces), rejections=memory.stones(REJECTED),
         waiting=[p.text for p in memory.proposals() if p.channel in ("", found.id)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -286,3 +287,40 @@ def memory_entries(root: Path) -> list[Any]:
     from pipimem import markdown
 
     return markdown.parse((root / "channels/dm%3Aines/MEMORY.md").read_bytes()).entries
+
+
+def test_a_long_conversation_is_shown_whole_a_stretch_at_a_time(dm: Memory, script: Callable[..., str]) -> None:
+    filler = [f"第 {n} 段 " + "so it goes, " * 150 for n in range(30)]
+    long = "\n".join(f"Line {n} of the pasted log says nothing much." for n in range(100)) + "\n网关密钥由周楠保管。"
+    said = talk("备用钥匙在顾念那里。", *filler, long)
+    first, last = op("备用钥匙在顾念那里", 1, kind="fact"), op("网关密钥由周楠保管", 1, kind="fact")
+
+    class Reading:
+        name = "reading"
+
+        def __init__(self) -> None:
+            self.shown: list[str] = []
+
+        def ask(self, request: Any) -> Any:
+            from pipimem.llm import Reply
+
+            text = request.messages[-1].text
+            self.shown.append(text)
+            assert len(text) < 26_000
+            numbers = {w: int(n) for n, line in re.findall(r"(?m)^\[(\d+)\] ((?:.|\n(?!\[))*)", text)
+                       for w in ("顾念", "周楠") if w in line}  # fmt: skip
+            rows = [{**row, "cites": [numbers[w]]} for w, row in (("顾念", first), ("周楠", last)) if w in numbers]
+            return Reply(json.dumps({"ops": rows}))
+
+    model = Reading()
+    found = asked.extract(Models([model]), said.messages, _setting(dm))
+    assert [o.text for o in found.ops] == ["备用钥匙在顾念那里", "网关密钥由周楠保管"]
+    assert all(any(text in shown for shown in model.shown) for text in (*filler, "Line 99 of the pasted log"))
+    refused = asked.extract(Models([_scripted({"ops": []}, "no", "no")]), said.messages, _setting(dm))
+    assert (refused.origin, refused.ops) == ("", ())
+
+
+def _scripted(*script: Any) -> Any:
+    from pipimem.llm.scripted import Scripted
+
+    return Scripted([{"reply": line} for line in script])

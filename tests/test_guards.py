@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -160,6 +161,79 @@ def test_a_corrupted_reply_writes_nothing_false(corrupt: Callable[[Label], Itera
                 passed.append((window.id, text))
     assert passed == []
     assert tried >= 4
+
+
+def test_a_replacement_of_another_entry_than_the_one_it_speaks_of_waits_for_a_person() -> None:
+    passed, tried = [], 0
+    for window, label in labels():
+        for entry in window.entries if label.target else ():
+            if entry.id == label.target:
+                continue
+            tried += 1
+            op = replace(wanted(label), target=entry.id)
+            if guards.check(op, window.cited(label), known(window)).outcome == "write":
+                passed.append((window.id, label.text, entry.text))
+    assert passed == []
+    assert tried >= 25
+
+
+def test_true_words_of_something_else_do_not_retire_the_memory() -> None:
+    old = [
+        "部署窗口是周四晚上八点",
+        "The staging database is borealis",
+        "备份每天 03:00 开始",
+        "Invoices go out on day 5",
+        "值班手机在周楠那里",
+    ]
+    new = [
+        "我家的猫叫饼干，整天睡在路由器上。",
+        "The lunch place on the corner has closed.",
+        "我买了一辆新自行车。",
+        "My sister visits from Leeds.",
+        "楼上的打印机有怪味。",
+    ]
+    entries = [markdown.Entry((0, 0), 1, (), f"{text} <!-- m-0000000{n} by=updater -->") for n, text in enumerate(old)]
+    run = [(Op("supersede", "c/MEMORY.md", text, target=f"m-0000000{n}"), [said(text)]) for n, text in enumerate(new)]
+    verdicts = guards.check_run(run, guards.Known(entries=entries))
+    assert [v.outcome for v in verdicts] == ["review"] * 5
+    kept = [guards.check_run([one], guards.Known(entries=entries))[0] for one in run]
+    assert {(v.outcome, v.reason) for v in kept} == {("review", "it does not speak of the entry")}
+    texts = ("部署窗口是周五晚上九点", "The staging database is aurora")
+    close = [(Op("supersede", "c/MEMORY.md", t, target=e.id), [said(t)]) for t, e in zip(texts, entries, strict=False)]
+    assert {guards.check_run([one], guards.Known(entries=entries))[0].outcome for one in close} == {"write"}
+    assert {v.reason for v in guards.check_run(close, guards.Known(entries=entries))} == {
+        "the run would remove more than a fifth of the memory"
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("Should we move the database to Oregon?", "We move the database to Oregon."),
+        ("要不要把数据库迁到上海？", "把数据库迁到上海"),
+        ("If the client pays by Friday, we deploy version 3.2 to production.", "We deploy version 3.2 to production."),
+        ("如果客户周五付款，我们就上线3.2版本。", "上线3.2版本"),
+        ("I am not sure we should drop MySQL.", "We should drop MySQL."),
+        ("我怀疑张伟泄露了密码。", "张伟泄露了密码"),
+        ("Maybe the kiln is broken. It is cold here.", "The kiln is broken."),
+        ("Is the port 8080?", "Is the port 8080?"),
+    ],
+)
+def test_what_was_only_asked_or_doubted_is_no_fact_until_somebody_says_so(words: str, text: str) -> None:
+    op = Op("add", "c/MEMORY.md", text, facts={"kind": "decision"})
+    verdict = guards.check(op, [said(words)], guards.Known())
+    assert verdict.outcome in ("review", "refuse"), verdict
+    assert guards.check(op, [said(words), said("No.")], guards.Known()).outcome != "write"
+    if verdict.outcome == "review" and not text.endswith("?"):
+        assert guards.check(op, [said(words), said("对，就这么定")], guards.Known()).outcome == "write"
+        assert guards.check(op, [said(f"{words} {text}")], guards.Known()).outcome == "write"
+
+
+def test_a_question_retires_no_entry() -> None:
+    entry = markdown.Entry((0, 0), 1, (), "部署窗口是周四晚上八点 <!-- m-00000001 kind=decision by=updater -->")
+    for words in ("部署窗口是什么时候来着？", "我怀疑部署窗口变了。", "If the 部署窗口 moves, tell me."):
+        op = Op("invalidate", "c/MEMORY.md", target=entry.id)
+        assert guards.check(op, [said(words)], guards.Known(entries=[entry])).outcome == "review"
 
 
 def test_what_one_person_said_is_not_written_of_another() -> None:

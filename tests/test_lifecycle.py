@@ -12,7 +12,7 @@ import pytest
 from pipimem.errors import Refused
 from pipimem.lifecycle import Step
 from pipimem.memory import Memory
-from pipimem.transcript import Transcript
+from pipimem.transcript import Message, Transcript
 from pipimem.update.plan import Plan
 from tests.conftest import run
 from tests.test_update import talk
@@ -173,3 +173,25 @@ def test_promotion_is_due_when_an_item_comes_of_age_and_not_again_every_time(dm:
     assert dm._lifecycle("dm:ines").state("promote").session == 0
     session.write_text(session.read_text("utf-8").replace("by=updater", f"until={day} by=updater"), "utf-8")
     assert dm._lifecycle("dm:ines").state("promote").session == 1
+
+
+def test_more_turns_than_fit_at_once_are_worked_on_in_several_runs_and_none_is_passed_over(
+    dm: Memory, root: Path
+) -> None:
+    filler = "闲聊几句，没什么要紧的事。" * 3000
+    for n in range(8):
+        spoke(dm, "记住：备用钥匙在顾念那里。" if n == 4 else filler)
+    window = dm.recorded("dm:ines")
+    assert 0 < window.left < 8
+    done = run("-w", str(root), "update", "--channel", "dm:ines", "--offline")
+    assert (done.code, f"{window.left} recorded message" in done.err) == (0, True), (done.out, done.err)
+    assert "left for the next" in done.err
+    run("-w", str(root), "update", "--channel", "dm:ines", "--offline")
+    assert dm.recorded("dm:ines").transcript.messages == ()
+    assert "顾念" in (root / "channels/dm%3Aines/MEMORY.md").read_text("utf-8")
+
+
+def test_the_middle_of_a_conversation_that_does_not_fit_is_named(dm: Memory) -> None:
+    said = [Message(f"jsonl:x#{n}", "user", "闲聊几句，没什么要紧的事。" * 3000, "Ines") for n in range(9)]
+    plan = dm.propose("dm:ines", Transcript("jsonl", "x", tuple(said)))
+    assert [o.op.facts["src"] for o in plan.rejected if "do not fit in the 200,000" in o.reason] == ["jsonl:x#1"]

@@ -343,6 +343,13 @@ def test_good_operations_survive_their_bad_neighbours_without_another_turn() -> 
     )
 
 
+@pytest.mark.parametrize("said", ["", " \n", "null", '""', "<think>好像没有</think>"])
+def test_no_text_is_no_answer_and_the_next_model_is_asked(said: str) -> None:
+    answer = climbed(scripted(said, said, name="a"), scripted(GOOD, name="b"))
+    assert (answer.model, [t.outcome for t in answer.tries]) == ("b", ["unreadable", "unreadable", "accepted"])
+    assert not climbed(scripted(said, said)).usable
+
+
 def test_nothing_to_do_is_an_answer_that_says_how() -> None:
     answer = climbed(scripted("```json\n[]\n```", name="a"), scripted(GOOD, name="b"))
     assert (answer.value, answer.nothing, answer.usable, answer.model) == (
@@ -706,6 +713,10 @@ def test_a_server_nobody_runs_is_unreachable(service: Served) -> None:
         (chat(GOOD, "content_filter"), "refused"),
         (chat(GOOD, "guardrail_intervened"), "other"),
         (chat(GOOD, "tool_calls"), "other"),
+        (chat(GOOD, "STOP"), "stop"),
+        (chat(GOOD, "eos_token"), "stop"),
+        (chat(GOOD, "end_turn"), "stop"),
+        (chat(GOOD, "MAX_TOKENS"), "length"),
         (chat(None, "stop", refusal="I can't help with that."), "refused"),
         (chat(GOOD, None), "stop"),
         (chat(None), "stop"),

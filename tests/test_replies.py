@@ -115,13 +115,13 @@ HOSTILE: dict[str, tuple[str, Any]] = {
     "null for a list": ('{"ops": null}', []),
     "a line break inside a string": ('{"ops": [{"op": "add", "content": "一\n二"}]}', ["一\n二"]),
     "the same object twice": (f"{GOOD}\n{GOOD}", KEPT),
-    "empty": ("", "nothing: the reply is empty"),
-    "white space": (" \n\t ", "nothing: the reply is empty"),
-    "only a mark": ("\ufeff\n", "nothing: the reply is empty"),
+    "empty": ("", "!it is empty"),
+    "white space": (" \n\t ", "!it is empty"),
+    "only a mark": ("\ufeff\n", "!it is empty"),
     "an empty list": ("[]", "nothing: the reply is an empty list"),
     "an empty list in a fence": ("```json\n[]\n```", "nothing: the reply is an empty list"),
     "an empty object": ("{}", "nothing: the reply is an empty object"),
-    "null": ("null", "nothing: the reply is null"),
+    "null": ("null", "!it is null"),
     "no operations": ('{"ops": []}', []),
     "two objects": (f'{{"ops": []}}\n{GOOD}', "!2 different JSON values"),
     "two operations without a list": ('{"op": "add", "content": "a"}\n{"op": "add", "content": "b"}', "!2 different"),
@@ -205,7 +205,7 @@ def test_a_reply_cut_anywhere_never_gives_a_part_of_it(whole: str) -> None:
     for length in range(1, end):
         came = said(whole[:length])
         assert isinstance(came, str), whole[:length]
-        assert came.startswith(("!", "nothing: the reply is empty"))
+        assert came.startswith(("!", "!it is empty"))
     assert said(whole[:end]) == said(whole)
     assert isinstance(said(whole), list)
 
@@ -237,7 +237,7 @@ def test_there_are_sixteen_recorded_replies_of_both_languages() -> None:
 def test_g34_wrapped_replies_are_whole_or_refused() -> None:
     assert said(case("G34-fenced.txt").decode()) == ["Use the ```bash fence for shell text."]
     assert said(case("G34-empty-list.txt").decode()) == "nothing: the reply is an empty list"
-    assert said("") == "nothing: the reply is empty"
+    assert said("") == "!it is empty"
     assert said(case("G34-two-objects.txt").decode()).startswith("!it holds 2 different")
     assert "curly quotes" in said(case("G34-smart-quotes.txt").decode())
 

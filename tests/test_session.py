@@ -183,6 +183,47 @@ def test_nobody_settles_what_the_cited_words_do_not_speak_of(
     ]
 
 
+LASTING = ["We deploy on Thursday evening, never on Friday", "Use pnpm for the web client", "接口必须在 200 毫秒内返回"]
+
+
+def test_a_lasting_item_goes_only_for_what_is_said_of_it(dm: Memory, root: Path, script: Callable[..., str]) -> None:
+    write(root, Decisions=[own(n, text) for n, text in enumerate(LASTING, 1)])
+    said = talk(
+        ("user", "The Thursday coffee was great. pnpm is slow today. 接口今天很慢。"),
+        ("user", "The deploy on Thursday evening is cancelled. Use yarn for the web client."),
+    )  # fmt: skip
+    refreshed(
+        dm, said,
+        op("Decisions", "", 1, op="resolve", target="m-00000001"),
+        op("Decisions", "pnpm is slow today", 1, op="replace", target="m-00000002"),
+        op("Decisions", "接口必须返回", 1, op="replace", target="m-00000003"),
+        script=script,
+    )  # fmt: skip
+    assert items(root)["Decisions"] == LASTING
+    assert "until=" not in read(root, "SESSION.md")
+    refreshed(
+        dm, said,
+        op("Decisions", "", 2, op="resolve", target="m-00000001"),
+        op("Decisions", "Use yarn for the web client", 2, op="replace", target="m-00000002"),
+        script=script,
+    )  # fmt: skip
+    assert items(root)["Decisions"] == [LASTING[0], "Use yarn for the web client", LASTING[2]]
+    assert read(root, "SESSION.md").count("until=2026-03-14") == 1
+
+
+def test_of_lasting_items_only_what_is_marked_as_settled_leaves_for_the_history(
+    dm: Memory, root: Path, script: Callable[..., str]
+) -> None:
+    write(root, Decisions=[own(n, text) for n, text in enumerate(LASTING, 1)], Constraints=[
+        own(4, "老集群不能停", more=" until=2026-03-14"), own(5, "别动支付网关（已解决）")])  # fmt: skip
+    rows = [move(f"m-{n:08x}", "settled", confidence=0, necessity="low") for n in range(1, 6)]
+    plan = dm.tidy("dm:ines", "promote", models=[script({"reply": {"items": rows}})])
+    dm.apply(plan)
+    assert items(root) == {"Decisions": LASTING}
+    assert "老集群不能停" in read(root, "HISTORY.md")
+    assert [o.reason for o in plan.rejected] == ["'Decisions' stays until it is settled"] * 3
+
+
 @pytest.mark.parametrize("reply", ["", "[]", '{"ops": []}', "no", '{"ops": [{"op": "resolve"}]}', '{"ops": "x'])
 def test_a_useless_reply_leaves_every_item_as_it_is(
     dm: Memory, root: Path, script: Callable[..., str], reply: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import date
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -337,3 +338,90 @@ def test_a_person_adds_a_line_at_once_while_a_plan_is_being_made_and_both_facts_
     assert "Fan arrives 2026-03-20." in text
     assert "构建池改叫苍鹭二号" in text
     assert all(f"<!--id:m-0000000{n}-->" in text for n in (1, 2, 3, 4))
+
+
+# What a person saves while a model thinks
+
+FOLDER = "channels/dm%3Aines"
+MARK = "since=2026-03-01 src=jsonl:old#1 conf=0.90 by=updater"
+LONG = "".join(
+    f"- 第 {n} 号架子 okapi{n} stands near the pillar and holds {n + 10} boxes of labels for the kiln "
+    f"<!-- m-0000{n:04x} kind=fact {MARK} -->\n"
+    for n in range(1, 80)
+)
+BLOCKS = "".join(f"\n## 2026-0{n}-11 窑 {n}\n\n- We decided on wire K{n} for 1{n} kilns\n" for n in range(1, 9))
+DEPLOY = "We deploy on Thursday"
+EDITED = "We deploy on Wednesday evenings, 王芳说的"
+ONE = f"\n## Decisions\n\n- {DEPLOY} <!-- m-000000aa kind=decision {MARK} -->\n"
+
+
+def session_op(op: str, text: str = "", target: str = "m-000000aa") -> dict[str, object]:
+    return {"ops": [{"op": op, "section": "Decisions", "text": text, "target": target, "cites": [1]}]}
+
+
+def memory_op(op: str, text: str, target: str = "") -> dict[str, object]:
+    rest = {"kind": "decision", "cites": [1], "confidence": 0.95, "necessity": "high", "reason": "r"}
+    return {"ops": [{"op": op, "text": text, "target": target, **rest}]}
+
+
+MONDAY = "The deploy window is on Monday."
+WINDOW = ONE.replace(DEPLOY, "The deploy window is on Thursday")
+DURING = [
+    ("condense", "MEMORY.md", f"\n## Facts\n\n{LONG}", {"merges": []}, None),
+    ("fold", "HISTORY.md", BLOCKS, {"blocks": []}, None),
+    ("refresh", "SESSION.md", ONE, session_op("resolve"), DEPLOY),
+    ("refresh", "SESSION.md", ONE, session_op("replace", "We deploy on Friday."), DEPLOY),
+    ("promote", "SESSION.md", ONE,
+     {"items": [{"id": "m-000000aa", "action": "promote", "kind": "decision", "confidence": 1, "necessity": "high"}]}, DEPLOY),
+    ("extract", "MEMORY.md", WINDOW, memory_op("add", MONDAY), "The deploy window is on Thursday"),
+    ("extract", "MEMORY.md", WINDOW, memory_op("supersede", MONDAY, "m-000000aa"), "The deploy window is on Thursday"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("takes_out", [False, True], ids=["edits", "takes out"])
+@pytest.mark.parametrize(("job", "name", "body", "reply", "old"), DURING)
+def test_what_a_person_saves_while_a_model_thinks_stays_and_the_rest_is_named(
+    make: Callable[..., Memory], root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    job: str, name: str, body: str, reply: object, old: str | None, takes_out: bool,
+) -> None:  # fmt: skip
+    from pipimem.llm.scripted import Scripted
+
+    memory = make(git=True)
+    memory.add_channel("dm:ines", kind="direct")
+    path, real = root / FOLDER / name, Scripted.ask
+    path.write_text(path.read_text("utf-8") + body, "utf-8")
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps([{"reply": reply}] * 3))
+
+    def ask(self: Scripted, request: object) -> object:
+        text = path.read_text("utf-8")
+        if old is None:
+            path.write_text(text.replace("\n- 手写\n", "") + "\n- 手写\n", "utf-8")
+        else:
+            line = next((li for li in text.splitlines(True) if old in li), "")
+            path.write_text(text.replace(line, "" if takes_out else line.replace(old, EDITED)), "utf-8")
+        return real(self, request)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Scripted, "ask", ask)
+    models = [f"scripted:{script}"]
+    said = talk("The deploy on Thursday is done. We deploy on Friday. The deploy window is on Monday.")
+    plan = (
+        memory.tidy("dm:ines", job, models=models)
+        if job not in ("extract", "refresh")
+        else memory.propose("dm:ines", said, [job], models=models)
+    )
+    assert plan.origin.startswith("scripted:") or old is None
+    saved = path.read_bytes()
+    try:
+        done = memory.apply(plan).plan
+        told = " ".join(o.reason for o in (*done.rejected, *done.proposed))
+    except Refused as error:
+        told = str(error)
+    assert "meanwhile" in told or "is gone" in told
+    text = path.read_text("utf-8")
+    assert [li for li in saved.decode().splitlines() if li not in text.splitlines()] == []
+    everything = "".join(f.read_text("utf-8") for f in (root / FOLDER).glob("*RY.md")) + text
+    assert old is None or old not in everything
+    assert MONDAY not in text
+    assert "until=" not in text
+    assert "conflicts=" not in text

@@ -7,7 +7,7 @@ import threading
 
 from pipimem.cli.common import dry_run_argument, json_text, kept_up, opened, print_json, report, say_notes, silence
 from pipimem.errors import ModelFailed, Usage
-from pipimem.text import scrub
+from pipimem.text import plural, scrub
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,6 +73,9 @@ def _update(options: Namespace) -> int:
             applied = memory.learn(options.channel, transcript, plan, options.transcript or "")
         if window is not None and options.job == "all":
             memory.learned(options.channel, window)
+            if window.left:
+                left = plural(window.left, "recorded message")
+                print(f"pipimem: {left} did not fit in this run and are left for the next.", file=sys.stderr)
         return report(options, memory, applied.plan, applied.changes, applied)
 
 

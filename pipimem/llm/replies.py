@@ -50,10 +50,11 @@ class Nothing:
 
 
 def read(text: str) -> Any:
-    """The object or list in a reply, or `Nothing` for an empty one (no text, `[]`, `{}`, `null`).
+    """The object or list in a reply, or `Nothing` for an empty one (`[]`, `{}`).
 
-    Raises `BadReply` for more than 256 kB, two different values, an object cut off, curly quotes, NaN, a key given
-    twice, more than 32 levels, broken characters, a page of HTML, and for talk without a value.
+    Raises `BadReply` for no text and `null`, which are no answer, for more than 256 kB, two different values, an
+    object cut off, curly quotes, NaN, a key given twice, more than 32 levels, broken characters, a page of HTML, and
+    for talk without a value.
     """
     if len(text) > REPLY_LIMIT or len(text.encode("utf-8", "replace")) > REPLY_LIMIT:
         raise BadReply(f"it is longer than {REPLY_LIMIT // 1024} kB")
@@ -61,9 +62,9 @@ def read(text: str) -> Any:
     if fenced := FENCE.match(text):
         text = fenced[1].strip()
     if not text:
-        return Nothing("the reply is empty")
+        raise BadReply("it is empty")
     if text == "null":
-        return Nothing("the reply is null")
+        raise BadReply("it is null")
     value = _stringified(text) if text[0] == '"' else _only(text)
     if value in ({}, []):
         return Nothing("the reply is an empty list" if value == [] else "the reply is an empty object")
@@ -95,7 +96,9 @@ def _stringified(text: str) -> Any:
     text = inner.strip().lstrip("\ufeff") if isinstance(inner, str) else ""
     if text[:1] == '"':
         raise BadReply("it is a string inside a string")
-    return _only(text) if text else []
+    if not text:
+        raise BadReply("it is empty")
+    return _only(text)
 
 
 def _answer(text: str) -> str:

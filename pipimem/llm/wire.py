@@ -32,7 +32,11 @@ GRACE = 2.0
 """Seconds a stopped request has to close its connection before its thread is left to itself."""
 _FIRST: dict[str, str] = {}
 """Base URL → the first form that its server takes; absent: json_schema."""
-FINISHES = {"stop": "stop", "length": "length", "content_filter": "refused"}
+FINISHES = {
+    "stop": "stop", "eos": "stop", "eos_token": "stop", "end_turn": "stop", "stop_sequence": "stop",
+    "length": "length", "max_tokens": "length", "content_filter": "refused",
+}  # fmt: skip
+"""How a reply ended: the library's words, and those of servers that speak OpenAI's protocol with words of their own."""
 LIBRARIES = {
     "openai": ("pydantic_ai.models.openai",),
     "compatible": ("pydantic_ai.models.openai", "pydantic_ai.providers.openai_compatible"),
@@ -306,7 +310,8 @@ def _reply(response: ModelResponse, mode: str) -> Reply:
     from pydantic_ai.messages import TextPart
 
     text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
-    finish = FINISHES.get(response.finish_reason or "", "other")
+    own = str((response.provider_details or {}).get("finish_reason", "")).lower()
+    finish = FINISHES.get(response.finish_reason or own, "other")
     if response.state != "complete" and finish == "stop":
         finish = "other"
     usage = response.usage

@@ -13,11 +13,11 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from pipimem import markdown
-from pipimem.text import decode
+from pipimem.text import decode, plural
 from pipimem.transcript import Message, Transcript
 from pipimem.update import dates, guards, review
 from pipimem.update.plan import Op, Outcome, Plan, new_id
-from pipimem.update.window import MESSAGE_LIMIT, SPLIT, bounded, too_long
+from pipimem.update.window import MESSAGE_LIMIT, SPLIT, WINDOW_LIMIT, bounded, too_long
 
 if TYPE_CHECKING:
     from pipimem.update.question import Models
@@ -44,7 +44,8 @@ class Setting:
     """What `propose` needs to know about the channel and the moment; clocks and keys arrive here.
 
     `recalled` are the ids of entries that a recall gave lately; `project` is what the conversation was for, `cut` cuts
-    Chinese into words; `again` derives a note that stands anew.
+    Chinese into words; `again` derives a note that stands anew. `read` gives a file as it was when first asked for it:
+    what a plan is made from is its base.
     """
 
     channel: str
@@ -129,6 +130,10 @@ def propose(
         left = tuple(_too_long(m, setting) for m in transcript.messages if too_long(m))
         memory = setting.path("MEMORY.md")
         left += tuple(Outcome(Op("add", memory, facts={"src": ref}), "it was forgotten before") for ref in gone)
+        if middle := [m for m in transcript.messages if m not in window and not too_long(m)]:
+            after = plural(len(middle) - 1, "message")
+            why = f"it and {after} after it do not fit in the {WINDOW_LIMIT:,} characters that are worked on at once"
+            left += (Outcome(Op("add", memory, facts={"src": middle[0].ref}), why),)
         told = without_held(window, found.proposed)
         history = _history_ops(transcript, told, [op for op in found.ops if op.op == "add"], setting)
         marks = _kept_trials(found, setting)

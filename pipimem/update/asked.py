@@ -6,12 +6,14 @@ written is decided by the guards and by the gate here, never by the reply.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from pipimem import markdown
+from pipimem.llm.ladder import Answer
 from pipimem.llm.shape import fit
 from pipimem.text import one_line
 from pipimem.transcript import Message
@@ -65,18 +67,27 @@ class Wanted:
 
 
 def extract(models: question.Models, window: Sequence[Message], setting: Setting) -> Extracted:
-    """Asks the models in order what to remember. `origin` is "" when none of them gave a usable reply."""
+    """Asks the models in order what to remember, one question for each stretch of the window, so that all is shown.
+
+    `origin` is "" when none of them gave a usable reply to one of the questions.
+    """
     memory = markdown.parse(setting.text("MEMORY.md"))
-    shown = question.newest(window)
-    parts = ["# Memory now", *_entries(memory, setting), "", *question.talk(shown, setting)]
-    answer = question.ask(
-        "extract", models, setting, parts, SCHEMA, lambda value: _validated(value, shown, memory, setting)
-    )
-    found = _judged(answer.value or [], memory, setting)
-    left = question.left_out(answer, setting.path("MEMORY.md"))
+    wanted: list[Wanted] = []
+    answers: list[Answer] = []
+    for shown in question.stretches(window, setting):
+        parts = ["# Memory now", *_entries(memory, setting), "", *question.talk(shown, setting)]
+        validate = functools.partial(_validated, shown=shown, memory=memory, setting=setting)
+        answers.append(question.ask("extract", models, setting, parts, SCHEMA, validate))
+        if not answers[-1].usable:
+            break
+        wanted += answers[-1].value or []
+    usable = all(answer.usable for answer in answers)
+    found = _judged(wanted, memory, setting) if usable else Extracted()
+    left = [outcome for answer in answers for outcome in question.left_out(answer, setting.path("MEMORY.md"))]
     return replace(
-        found, rejected=(*found.rejected, *left), origin=answer.model if answer.usable else "", tokens=answer.tokens,
-        fell=answer.failures,
+        found, rejected=(*found.rejected, *left),
+        origin=", ".join(dict.fromkeys(answer.model for answer in answers)) if usable else "",
+        tokens=sum(answer.tokens for answer in answers), fell=tuple(f for answer in answers for f in answer.failures),
     )  # fmt: skip
 
 

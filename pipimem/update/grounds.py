@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pipimem.index.words import fold
 from pipimem.text import has_han
 from pipimem.update import dates
+from pipimem.update.window import SPLIT
 
 if TYPE_CHECKING:
     from pipimem.transcript import Message
@@ -194,6 +195,54 @@ def ungrounded(text: str, evidence: Evidence) -> str:
     """
     checks = (_other_language, _new_numbers, _new_names, _new_words, _uncovered, _turned_round, _exchanged, _anothers)
     return next((reason for check in checks if (reason := check(text, evidence))), "")
+
+
+ASKED = re.compile(r"[?？][\s」”\"')）]*$|[吗呢]$|是否|\bwhether\b", re.IGNORECASE)
+REQUEST = re.compile(r"\b(?:(?:can|could|would|will) you|please|remember)\b|请|麻烦|帮|记住|记得|记一下", re.IGNORECASE)
+DOUBTED = re.compile(
+    r"\b(?:if|unless|in case|suspect\w*|maybe|perhaps|might|probably|possibly|not sure|unsure|wonder\w*|i guess)\b"
+    r"|如果|要是|假如|假设|除非|的话|万一|怀疑|也许|或许|大概|说不定|不确定|不知道|(?<!不)可能(?!会)|好像|似乎|估计",
+    re.IGNORECASE,
+)
+KEPT_OPEN = re.compile(
+    rf"{DOUBTED.pattern}|\b(?:when|whenever|once|while|could)\b|[时若]|是否|可能|建议", re.IGNORECASE
+)
+AGREES = re.compile(r"\W*(?:yes|yeah|ok|okay|sure|right|agreed|let['’]s|好|行|对|是的|可以|没错|就这么)", re.IGNORECASE)
+
+
+def open_ended(sentence: str) -> bool:
+    """Whether a sentence asks, doubts, or says something for a case only."""
+    asks = ASKED.search(sentence.strip()) is not None and not REQUEST.search(sentence)
+    return asks or DOUBTED.search(sentence) is not None
+
+
+def unsettled(text: str, evidence: Evidence) -> str:
+    """Why `text` says for certain what was only asked, doubted or tied to a condition; "" where it does not.
+
+    What somebody answered or agreed to afterwards is certain.
+    """
+    if ASKED.search(text.strip()):
+        return "it is a question"
+    if KEPT_OPEN.search(text):
+        return ""
+    said = [(units(entry), open_ended(entry)) for entry in evidence.entries]
+    for at, message in enumerate(evidence.messages):
+        later = [m for m in evidence.messages[at + 1 :] if m.role == "user"]
+        parts = [part for part in SPLIT.split("\n".join(_with_dates(message)[:3])) if part.strip()]
+        for number, part in enumerate(parts):
+            mine, agreed = units(part), AGREES.match(" ".join(parts[number + 1 : number + 2]))
+            answered = any(AGREES.match(m.text) or _short_yes(m.text) for m in later)
+            said.append((mine, open_ended(part) and not (agreed or answered)))
+    for part in SENTENCE.split(text):
+        mine = units(part)
+        best = max((len(mine & theirs) for theirs, _ in said), default=0)
+        if mine and best and all(opened for theirs, opened in said if len(mine & theirs) == best):
+            return "it was only asked, doubted, or said for a case"
+    return ""
+
+
+def _short_yes(text: str) -> bool:
+    return len(units(text)) <= SHORT_ANSWER and not NOT.search(text) and not open_ended(text)
 
 
 def _other_language(text: str, evidence: Evidence) -> str:

@@ -18,7 +18,8 @@ from pipimem.index.stems import stem
 from pipimem.index.words import fold
 from pipimem.text import encode, keyed_digest
 from pipimem.update import dates
-from pipimem.update.grounds import CALENDAR, NOT, NUMBER, Evidence, ungrounded, units
+from pipimem.update.grounds import CALENDAR, DOUBTED, NOT, NUMBER, Evidence, open_ended, ungrounded, units, unsettled
+from pipimem.update.window import SPLIT
 
 if TYPE_CHECKING:
     from pipimem.markdown import Entry
@@ -206,7 +207,7 @@ def within(source: str, whole: str) -> bool:
     )
 
 
-REMOVALS = ("forget", "invalidate")
+FORGETTINGS = ("forget", "invalidate")
 REORDERED_SHARE = 0.7  # of the words, where the letters are the same
 
 
@@ -232,7 +233,7 @@ def rejected(lines: Iterable[str], key: bytes, op: Op, said: str = "") -> bool:
     digest, mine = keyed_digest(key, encode(plain(text))), signature(key, text)
     values, letters = _values(key, text), _letters(key, text)
     for row in _rows(lines):
-        if row.get("file", op.path) != op.path or (row.get("op") in REMOVALS) != (op.op in REMOVALS):
+        if row.get("file", op.path) != op.path or (row.get("op") in FORGETTINGS) != (op.op in FORGETTINGS):
             continue
         if row.get("digest") == digest:
             return True
@@ -272,6 +273,7 @@ def _alike(mine: set[str], theirs: set[str], share: float = FORGOTTEN_SHARE) -> 
 # Who said it, and what it does to the memory
 
 ASSISTANTS_KINDS = ("failure", "lesson", "tool-quirk", "insight")
+REMOVALS = ("forget", "invalidate", "supersede")
 REMOVED_SHARE = 0.2
 ASKED_TO_FORGET = re.compile(
     r"\b(?:forget|don['’]t remember|do not remember|delete|remove|erase)\b"
@@ -297,10 +299,13 @@ def unsure_voice(cited: Sequence[Message], kind: str, *, group: bool) -> str:
 def in_place_of_removal(op: Op, entry: Entry, cited: Sequence[Message]) -> Op | None:
     """The replacement a contradiction calls for where `op` would delete: what a person said instead, word for word.
 
-    None where somebody asked to forget, or nothing that was cited speaks of the entry: then a person decides.
+    None where somebody asked to forget, or nothing that was cited speaks of the entry for certain: then a person
+    decides.
     """
     for message in cited:
         shared = units(message.text) & units(entry.text)
+        if any(open_ended(part) for part in SPLIT.split(message.text)):
+            continue
         if message.role != "user" or not shared or len(message.text) > 300 or ASKED_TO_FORGET.search(message.text):
             continue
         stamp = dates.when(message.time)
@@ -316,22 +321,19 @@ def in_place_of_removal(op: Op, entry: Entry, cited: Sequence[Message]) -> Op | 
 def removes_too_much(ops: Sequence[Op], entries: Sequence[Entry]) -> bool:
     """Whether a run's removals come to more than a fifth of the entries, or of their characters; one is always allowed.
 
-    A shorter replacement counts with the characters that are lost.
+    A replaced entry is one that is removed: recall does not give it again.
     """
     old = {e.id: len(e.text) for e in entries if e.id}
-    gone = {op.target for op in ops if op.op in ("forget", "invalidate") and op.target in old}
-    shrunk = {op.target: old[op.target] - len(op.text) for op in ops if op.op == "supersede" and op.target in old}
-    losses = [old[identity] for identity in gone] + [n for n in shrunk.values() if n > 0]
-    lost, total = sum(losses), sum(len(e.text) for e in entries)
-    if len(losses) <= 1:
-        return False
-    return len(gone) > max(1, REMOVED_SHARE * len(entries)) or lost > REMOVED_SHARE * total
+    gone = {op.target for op in ops if op.op in REMOVALS and op.target in old}
+    lost, total = sum(old[identity] for identity in gone), sum(len(e.text) for e in entries)
+    return len(gone) > 1 and (len(gone) > REMOVED_SHARE * len(entries) or lost > REMOVED_SHARE * total)
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
     """What an operation is held against: the memory's entries, what was recalled into the talk, what waits in review,
-    what was forgotten (`tombstones`, `key`), the kind of channel, and the scanner's own patterns.
+    what was forgotten (`tombstones`, `key`), the kind of channel, and the scanner's own patterns. `present` says that
+    it is for what is going on, which may be a question or a doubt.
     """
 
     entries: Sequence[Entry] = ()
@@ -340,6 +342,7 @@ class Known:
     tombstones: Sequence[str] = ()
     key: bytes = b""
     group: bool = False
+    present: bool = False
     patterns: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
 
@@ -375,6 +378,9 @@ def check(op: Op, cited: Sequence[Message], known: Known, also: Sequence[str] = 
         return Verdict("refuse", reason, op)
     reason = unsure_voice(cited, op.kind, group=known.group)
     reason = unsafe(op.text, known.patterns, known.allow) or reason or _persons(op, targets)
+    reason = reason or (_another(op, targets) if op.op == "supersede" else "")
+    if not known.present and op.kind != "open-loop":
+        reason = reason or unsettled(op.text, Evidence(tuple(cited), tuple(also)))
     return Verdict("review" if reason else "write", reason, op)
 
 
@@ -396,6 +402,21 @@ def _check_removal(op: Op, entry: Entry, cited: Sequence[Message], known: Known)
 def _persons(op: Op, targets: dict[str, Entry]) -> str:
     by = targets[op.target].facts.get("by", "") if op.op == "supersede" else ""
     return "a person wrote the entry" if by == "person" else ""
+
+
+def _another(op: Op, targets: dict[str, Entry]) -> str:
+    """Why a replacement is not of its target: it shares no word with it, or more with another entry."""
+    mine, triples = units(op.text), _triples(plain(op.text))
+
+    def shared(entry: Entry) -> tuple[int, int]:
+        return len(mine & units(entry.text)), len(triples & _triples(plain(entry.text)))
+
+    own = shared(targets[op.target])
+    if not own[0]:
+        return "it does not speak of the entry"
+    if DOUBTED.search(op.text) and not DOUBTED.search(targets[op.target].text):
+        return "it is less certain than the entry"
+    return "it speaks of another entry" if any(shared(entry) > own for entry in targets.values()) else ""
 
 
 def _never(op: Op, cited: Sequence[Message], known: Known, also: Sequence[str]) -> str:
@@ -443,5 +464,5 @@ def check_run(wanted: Sequence[tuple[Op, Sequence[Message]]], known: Known) -> l
 
 
 def _held(verdict: Verdict, op: Op) -> Verdict:
-    takes = op.op in ("forget", "invalidate", "supersede") and verdict.outcome != "refuse"
+    takes = op.op in REMOVALS and verdict.outcome != "refuse"
     return Verdict("review", "the run would remove more than a fifth of the memory", op) if takes else verdict

@@ -53,9 +53,11 @@ def merge(plan: Plan, read: Read, damage: Damage = _own_damage) -> Merged:
     A file of which `damage` has something to say takes nothing; the plan's other files are not held up by it.
 
     An operation touches one entry or one section, so whatever a person changed elsewhere stays. One that a person has
-    overtaken is refused; where a machine made the plan, a proposal in `review/` takes its place.
+    overtaken is refused; where a machine made the plan, a proposal in `review/` takes its place. What would move to
+    another file stays where a person edited it or took it out.
     """
     merged = Merged()
+    stay = {op.target for op in plan.ops if op.op == "invalidate" and op.needs and _edited(op, plan, read)}
     for path in plan.paths:
         before = read(path)
         count = len(merged.done)
@@ -63,7 +65,9 @@ def merge(plan: Plan, read: Read, damage: Damage = _own_damage) -> Merged:
         if why := damage(path, start):
             merged.refused += [Outcome(op, f"'{path}' {why}.") for op in plan.ops if op.path == path]
             continue
-        data = _folded(plan, path, start, merged)
+        held = [op for op in plan.ops if op.path == path and op.op == "add" and op.id in stay]
+        merged.refused += [Outcome(op, f"The item '{op.id}' was edited meanwhile.") for op in held]
+        data = _folded([op for op in plan.ops if op.path == path and op not in held], plan, start, merged)
         done = merged.done[count:]
         if any(op.op == "remove" for op in done):
             merged.changes.append(Change(path, before, None))
@@ -77,19 +81,35 @@ def merge(plan: Plan, read: Read, damage: Damage = _own_damage) -> Merged:
     return merged
 
 
-def _folded(plan: Plan, path: str, data: bytes, merged: Merged) -> bytes:
-    ops = [op for op in plan.ops if op.path == path]
+def _edited(op: Op, plan: Plan, read: Read) -> bool:
+    """Whether a person edited the entry an operation acts on, or took it out, since the plan was made."""
+    try:
+        _target(op, markdown.parse(read(op.path) or b""), _base(plan, op), plan)
+    except Overtaken:
+        return True
+    return False
+
+
+def _needed(op: Op, merged: Merged) -> bool:
+    """Whether what an operation needs in another file was not done: its own entry, or a text that has no id."""
+    undone = (o.op for o in (*merged.refused, *merged.proposed) if o.op.path == op.needs)
+    return any(not other.id or other.id == op.target for other in undone)
+
+
+def _folded(ops: list[Op], plan: Plan, data: bytes, merged: Merged) -> bytes:
     if len(ops) >= TOGETHER and all(op.op == "add" and not op.needs for op in ops):
         data, ops = _together(plan, ops, data, merged)
     for op in ops:
-        if op.needs and any(o.op.path == op.needs for o in (*merged.refused, *merged.proposed)):
+        if op.needs and _needed(op, merged):
             merged.refused.append(Outcome(op, f"'{op.needs}' could not take what it needs there."))
             continue
         try:
             data = _fold(op, data, plan)
             merged.done.append(op)
         except Overtaken as error:
-            (merged.refused if plan.actor == "person" else merged.proposed).append(Outcome(op, error.message))
+            (merged.refused if plan.actor == "person" or op.op == "mark" else merged.proposed).append(
+                Outcome(op, error.message)
+            )
         except Error as error:
             merged.refused.append(Outcome(op, error.message))
     return data
@@ -106,7 +126,7 @@ def _together(plan: Plan, ops: list[Op], data: bytes, merged: Merged) -> tuple[b
     fit: list[Op] = []
     rest: list[Op] = []
     for op in ops:
-        if op.heading in lost or said.holds(op.text) or before.holds(op.text):
+        if op.heading in lost or _others(op) or said.holds(op.text) or before.holds(op.text):
             rest.append(op)
         else:
             said.add(op.text)
@@ -174,6 +194,9 @@ def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
     match op.op:
         case "add" | "note":
             _check_addition(op, now, base)
+            for other in _others(op):
+                if markdown.entry_by_id(base, plan.channel, other):
+                    _target(replace(op, target=other), now, base, plan)
             note = markdown.comment(op.id, op.facts) if op.id else ""
             if op.target:
                 source = markdown.parse(plan.base[op.needs] or b"")
@@ -195,6 +218,11 @@ def _fold(op: Op, data: bytes, plan: Plan) -> bytes:
     if op.op in ("supersede", "mark"):
         return markdown.replace_entry(now, entry, op.text, markdown.comment(op.id, op.facts))
     return markdown.remove_entry(now, entry)
+
+
+def _others(op: Op) -> list[str]:
+    """The entries an addition stands in the place of or against: it rests on what they said."""
+    return [other for key in ("supersedes", "conflicts") if (other := op.facts.get(key, ""))]
 
 
 def _check_addition(op: Op, now: markdown.Parsed, base: markdown.Parsed) -> None:

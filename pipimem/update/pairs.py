@@ -116,7 +116,7 @@ def paired(op: Op, memory: markdown.Parsed, setting: Setting) -> tuple[list[Op],
         held = replace(op, op="supersede", target=identity)
         return [], Outcome(held, f"it contradicts the entry '{identity}', which a person wrote")
     marked = Op(
-        "supersede", op.path, entry.text, id=entry.id, target=entry.id, facts={**entry.facts, "conflicts": op.id},
+        "mark", op.path, entry.text, id=entry.id, target=entry.id, facts={**entry.facts, "conflicts": op.id},
         reason=f"in conflict with {op.id}",
     )  # fmt: skip
     return [replace(op, facts={**op.facts, "conflicts": entry.id}), marked], None

@@ -86,7 +86,7 @@ def _by_rules(session: Session, setting: Setting) -> list[Move]:
     for item in session.items:
         if not item.own:
             continue
-        if item.resolved or SETTLED.search(item.text):
+        if _settled(item):
             moves.append(Move(item, "settled"))
         elif item.section in STICKY and "" < item.age <= proven:
             moves.append(Move(item, "promote", STICKY[item.section]))
@@ -95,8 +95,15 @@ def _by_rules(session: Session, setting: Setting) -> list[Move]:
     return moves
 
 
+def _settled(item: Item) -> bool:
+    """Whether an item is marked as settled, by the refresh or in its own words."""
+    return item.resolved or SETTLED.search(item.text) is not None
+
+
 def _carry(moves: Sequence[Move], session: Session, setting: Setting) -> None:
-    """Does the moves that are allowed; an unsettled item of a lasting section is never stale."""
+    """Does the moves that are allowed; an item of a lasting section that is not marked as settled is neither that nor
+    stale.
+    """
     stale = [m for m in moves if m.action == "stale"]
     held = _too_many(stale, session)
     for move in moves:
@@ -106,7 +113,7 @@ def _carry(moves: Sequence[Move], session: Session, setting: Setting) -> None:
             session.promote(item, move.kind, move.confidence, trial=end)
         elif not item.own:
             session.rejected.append(_refused(move, setting, "a person wrote it"))
-        elif move.action == "settled":
+        elif move.action == "settled" and (item.section not in STICKY or _settled(item)):
             session.settle(item)
         elif item.section in STICKY:
             session.rejected.append(_refused(move, setting, f"'{item.section}' stays until it is settled"))

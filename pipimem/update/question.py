@@ -6,7 +6,7 @@ What a reply may mean is each job's; what becomes of it is the guards'.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipimem import safety
@@ -17,6 +17,7 @@ from pipimem.text import clip, decode
 from pipimem.transcript import Message
 from pipimem.update import Setting, dates
 from pipimem.update.plan import Op, Outcome
+from pipimem.update.window import SPLIT
 from pipimem.workspace import read_data
 
 SHOWN, MESSAGE_SHOWN = 24_000, 2_000
@@ -59,10 +60,50 @@ def left_out(answer: Answer, path: str) -> tuple[Outcome, ...]:
     return tuple(Outcome(Op("add", path), error) for error in answer.errors) if answer.usable else ()
 
 
+def told(window: Sequence[Message]) -> list[Message]:
+    """What people and the assistant said: tool output is out."""
+    return [m for m in window if m.role in ("user", "assistant") and m.text]
+
+
+def stretches(window: Sequence[Message], setting: Setting) -> list[list[Message]]:
+    """The whole conversation in stretches that fit a question each, in order, secrets out.
+
+    A long message of a person comes in pieces; of the assistant's only the beginning is shown.
+    """
+    found: list[list[Message]] = []
+    left = 0
+    for message in told(window):
+        message = replace(
+            message, text=safety.redact(message.text, setting.patterns, setting.allow)
+        )  # before it is cut
+        for piece in _pieces(message) if message.role == "user" else [message]:
+            size = min(len(piece.text), MESSAGE_SHOWN)
+            if size > left:
+                found.append([])
+                left = SHOWN
+            found[-1].append(piece)
+            left -= size
+    return found
+
+
+def _pieces(message: Message) -> list[Message]:
+    """A message as it is shown: whole, or in pieces of whole sentences where they are short enough."""
+    if len(message.text) <= MESSAGE_SHOWN:
+        return [message]
+    texts = [""]
+    for part in SPLIT.split(message.text):
+        for at in range(0, len(part), MESSAGE_SHOWN):
+            cut = part[at : at + MESSAGE_SHOWN]
+            if len(texts[-1]) + len(cut) >= MESSAGE_SHOWN:
+                texts.append("")
+            texts[-1] += ("\n" if texts[-1] else "") + cut
+    return [replace(message, text=text) for text in texts if text.strip()]
+
+
 def newest(window: Sequence[Message]) -> list[Message]:
-    """The newest messages that fit, tool output out, in order: what the numbers of a question mean."""
+    """The newest messages that fit, in order: what the numbers of a question mean."""
     kept, left = [], SHOWN
-    for message in reversed([m for m in window if m.role in ("user", "assistant") and m.text]):
+    for message in reversed(told(window)):
         left -= min(len(message.text), MESSAGE_SHOWN)
         if left < 0:
             break

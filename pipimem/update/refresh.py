@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pipimem.text import decode, one_line, plural
 from pipimem.update import SESSION_ITEM, Extracted, Setting, dates, day_of, guards
 from pipimem.update.plan import Op, Outcome
-from pipimem.update.session import SECTIONS, Item, Session
+from pipimem.update.session import SECTIONS, STICKY, Item, Session
+from pipimem.update.window import SPLIT
 
 if TYPE_CHECKING:
     from pipimem.transcript import Message, Transcript
@@ -155,6 +156,9 @@ def _asked(
     parts = ["# Session now", *_lines(session), "", *question.talk(shown, setting)]
     answer = question.ask("refresh", models, setting, parts, SCHEMA, lambda value: _validated(value, shown, session))
     session.rejected += question.left_out(answer, setting.path("SESSION.md"))
+    if answer.usable and (older := len(question.told(window)) - len(shown)):
+        why = f"{plural(older, 'older message')} of the conversation did not fit what a model is shown of it"
+        session.rejected.append(Outcome(Op("note", setting.path("SESSION.md")), why))
     for wanted in answer.value or ():
         _do(wanted, session, setting)
     return answer.model if answer.usable else "", answer.tokens, answer.failures
@@ -230,20 +234,37 @@ def _not_settled(wanted: Wanted, setting: Setting) -> str:
 
     assert wanted.item is not None
     spoken = [m for m in wanted.cited if units(m.text) & units(wanted.item.text)]
-    if not spoken:
+    if not spoken or not _speaks_of(wanted):
         return "nothing that is cited speaks of it"
     kind = "insight" if wanted.section in ASSISTANTS else ""
     return guards.unsure_voice(spoken, kind, group=setting.kind == "group")
 
 
+def _speaks_of(wanted: Wanted) -> bool:
+    """Whether one sentence that is cited shares enough words with the item: of an item that stays until it is settled
+    at least two, of any other one.
+    """
+    from pipimem.update.grounds import units
+
+    assert wanted.item is not None
+    mine = units(wanted.item.text)
+    least = min(len(mine), 2) if wanted.section in STICKY else 1
+    return any(len(units(part) & mine) >= least for m in wanted.cited for part in SPLIT.split(m.text))
+
+
 def _checked(wanted: Wanted, session: Session, setting: Setting) -> tuple[str, str]:
-    """The text with its days as dates, and why it may not stand ("" when it may)."""
+    """The text with its days as dates, and why it may not stand ("" when it may).
+
+    What takes the place of a lasting item must be all in the cited messages, of any other in them and in the item.
+    """
     facts = {"kind": "insight" if wanted.section in ASSISTANTS else "fact"}
     op = Op("add", setting.path("SESSION.md"), one_line(wanted.text), wanted.section, facts=facts)
     known = guards.Known(
         tombstones=tuple(setting.tombstones), key=setting.key, group=setting.kind == "group",
-        patterns=setting.patterns, allow=setting.allow,
+        patterns=setting.patterns, allow=setting.allow, present=wanted.section not in STICKY,
     )  # fmt: skip
-    old = [wanted.item.text] if wanted.item else []
+    if wanted.item and wanted.section in STICKY and not _speaks_of(wanted):
+        return op.text, "nothing that is cited speaks of it"
+    old = [wanted.item.text] if wanted.item and wanted.section not in STICKY else []
     verdict = guards.check(op, wanted.cited, known, old)
     return verdict.op.text, "" if verdict.outcome == "write" else verdict.reason

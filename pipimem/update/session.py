@@ -147,7 +147,7 @@ class Session:
             facts = {**item.facts, "until": self._setting.today.isoformat()}
             new = replace(item, facts=facts)
             self.items = [new if other.id == item.id else other for other in self.items]
-            self._put(Op("supersede", self._path, item.text, id=item.id, target=item.id, facts=facts, reason="settled"))
+            self._put(Op("mark", self._path, item.text, id=item.id, target=item.id, facts=facts, reason="settled"))
 
     def leave(self, item: Item, reason: str) -> None:
         """One of the updater's own items goes, as it stood, into the archive."""
