@@ -427,8 +427,8 @@ def test_a_conversation_of_several_channels_gives_each_its_own_lines_only(memory
     memory.import_sessions("jsonl", str(second), channel="project:kiln")
     path = Path(memory.workspace.root) / PATH  # as lists were before, with one id for both
     path.write_text(re.sub("chat~[0-9a-f]+", "chat", path.read_text("utf-8")), "utf-8")
-    for source in read(memory.workspace.root):
-        trust(memory, source)
+    for known in read(memory.workspace.root):
+        trust(memory, known)
     assert [m.text for m in memory.source("jsonl:chat", "dm:ines").messages] == ["我的窑炉密码本在阁楼。"]
     assert [m.text for m in memory.source("jsonl:chat", "project:kiln").messages] == ["无关。", "明天去买火车票。"]
 

@@ -204,8 +204,7 @@ def test_secrets_and_orders_are_never_sent_in_a_passage_a_heading_or_a_query(
     sent = "\n".join(Recorder.seen)
     assert "login is easy" in sent
     assert "text of the note" in sent
-    assert "below a secret" in sent, "with its heading redacted"
-    for private in (secret, "previous instructions", "harmless", "front matter"):
+    for private in (secret, "below a secret", "previous instructions", "harmless", "front matter"):
         assert private not in sent
     memory.search(f"login with {secret}")
     assert len(Recorder.asked) == 1

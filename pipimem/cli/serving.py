@@ -25,8 +25,8 @@ def _mcp(options: Namespace) -> int:
     from pipimem.server.served import Served
     from pipimem.workspace import find
 
-    if options.http is not None and not 0 < options.http < 65_536:
-        raise Usage(f"{options.http} is no port.", "Name one from 1 to 65535.")
+    if options.http is not None and not 0 <= options.http < 65_536:
+        raise Usage(f"{options.http} is no port.", "Name one from 1 to 65535, or 0 for any that is free.")
     if options.http is None and sys.stdin is None:
         raise Usage("There is no standard input to serve.", "Start it from an agent, or with --http PORT.")
     served = Served(find(options.workspace), options.channel, write=options.write)

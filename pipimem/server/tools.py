@@ -46,12 +46,12 @@ def memory_search(
     query: Annotated[Text, Field(description="Words, a name, a path, an error. Chinese or English.")],
     target: Annotated[Target | None, Field(description="user: the person; memory: shared facts and notes; "
                                            "project: its channels; failure: what went wrong")] = None,
-    project: Annotated[str | None, Field(description="Only the channels mapped to this project")] = None,
-    category: Annotated[Category | None, Field(description="Only entries of this kind")] = None,
-    type: Annotated[str, Field(description="Only notes of this type")] = "",
-    domain: str = "",
-    entity: Annotated[str, Field(description="Only what is about this thing")] = "",
-    min_confidence: float = 0,
+    project: Annotated[str | None, Field(description="Channels of this project")] = None,
+    category: Annotated[Category | None, Field(description="Entries of this kind")] = None,
+    type: Annotated[str, Field(description="Note type")] = "",
+    domain: Annotated[str, Field(description="Note domain")] = "",
+    entity: Annotated[str, Field(description="About this")] = "",
+    min_confidence: Annotated[float, Field(description="0 to 1")] = 0,
     limit: Annotated[int, Field(ge=1, le=50)] = 10,
 ) -> Found:  # fmt: skip
     """Search long-term memory for what was decided, learned, preferred or went wrong before; best first.

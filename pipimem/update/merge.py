@@ -40,9 +40,11 @@ class Merged:
     proposed: list[Outcome] = field(default_factory=list)
 
     def settled(self, plan: Plan) -> Plan:
-        """The plan with only the operations that were done, and the others where they belong."""
+        """The plan with only the operations that were done, in its order, and the others where they belong."""
+        place = {id(op): number for number, op in enumerate(plan.ops)}
+        done = sorted(self.done, key=lambda op: place.get(id(op), len(place)))
         return replace(
-            plan, ops=tuple(self.done), proposed=(*plan.proposed, *self.proposed),
+            plan, ops=tuple(done), proposed=(*plan.proposed, *self.proposed),
             rejected=(*plan.rejected, *self.refused),
         )  # fmt: skip
 
