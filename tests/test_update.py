@@ -141,6 +141,17 @@ def test_a_capital_where_a_sentence_begins_is_no_name() -> None:
     assert dates.resolve("Tomorrow I fly; Next Tuesday I rest", said) == "2026-03-15 I fly; 2026-03-17 I rest"
 
 
+def test_a_shared_fact_that_was_just_recalled_is_not_learned_again_in_a_channel(make: Callable[..., Memory]) -> None:
+    memory = make({"MEMORY.md": "# M\n\n## Facts\n\n- 烧成温度是 1,240 度 <!-- m-0000000a kind=fact -->\n"})
+    memory.add_channel("dm:顾念", kind="direct")
+    words = talk("记住：烧成温度是 1,240 度。", "记住：二号窑周五开窑。")
+    assert "烧成温度是 1,240 度" in learned(memory.propose("dm:顾念", words, models=[]))
+    assert memory.recall("上次说的烧成温度是多少？", "dm:顾念").items
+    plan = memory.propose("dm:顾念", words, models=[])
+    assert list(learned(plan)) == ["二号窑周五开窑"]
+    assert "it repeats what was recalled" in [o.reason for o in plan.rejected]
+
+
 def test_a_time_in_utc_is_told_in_the_workspaces_zone(make: Callable[..., Memory]) -> None:
     memory = make({"pipimem.toml": '[workspace]\ntimezone = "Asia/Shanghai"\n'})
     memory.add_channel("dm:顾念", kind="direct")

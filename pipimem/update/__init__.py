@@ -39,6 +39,9 @@ ARCHIVE_TEMPLATE = b"# History archive\n"
 TURNS = "turn"  # the engine of recorded turns
 
 
+SHARED = ("MEMORY.md", "USER.md")
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What `propose` needs to know about the channel and the moment; clocks and keys arrive here.
@@ -77,6 +80,11 @@ class Setting:
         """The bytes a file of the channel has, or starts with."""
         data = self.read(self.path(name))
         return self.templates.get(self.path(name), b"") if data is None else data
+
+    def repeated(self) -> list[str]:
+        """What recalls gave lately of the shared files: said again in the channel it is no news of its own."""
+        entries = (e for name in SHARED if self.recalled for e in markdown.parse(self.read(name) or b"").entries)
+        return [entry.text for entry in entries if entry.id in self.recalled]
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,7 +188,8 @@ def _known(ids: Mapping[str, markdown.Entry], setting: Setting) -> guards.Known:
             entry.id, entry.facts = identity, {**entry.facts, "by": "person"}
         entries.append(entry)
     return guards.Known(
-        entries=entries, waiting=tuple(setting.waiting), tombstones=tuple(setting.tombstones), key=setting.key,
+        entries=entries, recalled=setting.repeated(), waiting=tuple(setting.waiting),
+        tombstones=tuple(setting.tombstones), key=setting.key,
         group=setting.kind == "group", patterns=setting.patterns, allow=setting.allow,
     )  # fmt: skip
 

@@ -51,6 +51,8 @@ def _refused(op: Op, found: offline.Found, setting: Setting) -> str:
         return "it was forgotten before"
     if guards.rejected(setting.rejections, setting.key, op):
         return "a person rejected it before"
+    if guards.duplicate(op.text, setting.repeated()):
+        return "it repeats what was recalled"
     return "it waits for review already" if guards.duplicate(op.text, setting.waiting) else ""
 
 
