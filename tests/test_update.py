@@ -141,6 +141,19 @@ def test_a_capital_where_a_sentence_begins_is_no_name() -> None:
     assert dates.resolve("Tomorrow I fly; Next Tuesday I rest", said) == "2026-03-15 I fly; 2026-03-17 I rest"
 
 
+@pytest.mark.parametrize("again", ["The locker code word is persimmon.", "柜子的暗号是柿子。"])
+def test_what_is_refused_as_forgotten_is_not_told_in_history_either(make: Callable[..., Memory], again: str) -> None:
+    memory = make({"pipimem.toml": "[git]\ncommit = false\n"})
+    memory.add_channel("dm:顾念", kind="direct")
+    added = memory.add(again, "dm:顾念", kind="fact")
+    memory.forget(added.plan.ops[0].id)
+    plan = memory.propose("dm:顾念", talk(f"Remember: {again}", "Remember: the kiln is fired on Fridays."), models=[])
+    assert "it was forgotten before" in [o.reason for o in plan.rejected]
+    word = "persimmon" if "persimmon" in again else "柿子"
+    assert not [op for op in plan.ops if word in op.text]
+    assert any("Fridays" in op.text for op in plan.ops if op.op == "block")
+
+
 def test_a_shared_fact_that_was_just_recalled_is_not_learned_again_in_a_channel(make: Callable[..., Memory]) -> None:
     memory = make({"MEMORY.md": "# M\n\n## Facts\n\n- 烧成温度是 1,240 度 <!-- m-0000000a kind=fact -->\n"})
     memory.add_channel("dm:顾念", kind="direct")

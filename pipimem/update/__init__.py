@@ -142,7 +142,7 @@ def propose(
             after = plural(len(middle) - 1, "message")
             why = f"it and {after} after it do not fit in the {WINDOW_LIMIT:,} characters that are worked on at once"
             left += (Outcome(Op("add", memory, facts={"src": middle[0].ref}), why),)
-        told = without_held(window, found.proposed)
+        told = without_held(window, [*found.proposed, *(o for o in found.rejected if o.reason in UNTOLD)])
         history = _history_ops(transcript, told, [op for op in found.ops if op.op == "add"], setting)
         marks = _kept_trials(found, setting)
         parts.append(replace(found, ops=(*found.ops, *marks, *history), rejected=(*left, *found.rejected)))
@@ -151,13 +151,14 @@ def propose(
     return planned(parts, setting, transcript.ref)
 
 
+UNTOLD = ("it was forgotten before", "a person rejected it before", "it waits for review already")
 HELD = 0.6
 """Share of a sentence's content from which it says what an operation says that is held back."""
 
 
 def without_held(window: Sequence[Message], held: Sequence[Outcome]) -> list[Message]:
-    """The messages without the sentences that only became proposals: HISTORY must not say what a person has yet to
-    allow.
+    """The messages without the sentences that only became proposals, or were refused as a person's decision: HISTORY
+    must not say what a person has yet to allow, or did not.
     """
     from pipimem.update.grounds import units
 
