@@ -117,7 +117,16 @@ def _by_rules(window: Sequence[Message], found: Extracted | None, session: Sessi
     for op in found.ops:
         if op.op == "add" and op.kind in PLACES:
             message = by_ref.get(op.facts.get("src", ""))
-            session.add(PLACES[op.kind], op.text, _facts([message] if message else [], setting))
+            session.add(PLACES[op.kind], op.text, _said([message] if message else [], setting))
+
+
+def _said(cited: Sequence[Message], setting: Setting) -> dict[str, str]:
+    """The same, and whose word it is where no known person said it: such an item never becomes an entry by itself."""
+    if not cited or not guards.unsure_voice(cited, "", group=setting.kind == "group"):
+        return _facts(cited, setting)
+    roles = {m.role for m in cited}
+    voice = "unnamed" if "user" in roles else "tool" if "tool" in roles else "assistant"
+    return {**_facts(cited, setting), "voice": voice}
 
 
 def _facts(cited: Sequence[Message], setting: Setting) -> dict[str, str]:
@@ -217,9 +226,9 @@ def _do(wanted: Wanted, session: Session, setting: Setting) -> None:
     if why:
         session.rejected.append(Outcome(_op(wanted, setting), why))
     elif item is not None:
-        session.change(item, text, _facts(wanted.cited, setting))
+        session.change(item, text, _said(wanted.cited, setting))
     else:
-        session.add(section, text, _facts(wanted.cited, setting))
+        session.add(section, text, _said(wanted.cited, setting))
 
 
 def _op(wanted: Wanted, setting: Setting) -> Op:

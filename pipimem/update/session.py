@@ -29,6 +29,10 @@ STICKY: Mapping[str, str] = {
 """The sections whose items stay until they are resolved, and what kind of entry an item becomes in MEMORY."""
 CHARACTERS = 6000
 """What SESSION.md holds in all, comments aside (design §3, as the items and their length)."""
+VOICES = {
+    "assistant": "only the assistant said it", "tool": "only a tool or a page said it",
+    "unnamed": "nobody knows who said it",
+}  # fmt: skip
 YIELDING = ("Worklog", "Active Files", "Current State", "Next Steps", "User Intent", *STICKY)
 """The sections in the order in which they give up items while the whole is too long."""
 BLOCK_TITLES = {"en": "Settled work", "zh": "已了结的工作"}
@@ -174,6 +178,10 @@ class Session:
         )
         if why := self._unfit(op):
             self.rejected.append(Outcome(op, why))
+            return
+        voice = item.facts.get("voice", "")
+        if voice and not (voice == "assistant" and kind in guards.ASSISTANTS_KINDS):
+            self.proposed.append(Outcome(replace(op, id=""), VOICES.get(voice, VOICES["unnamed"])))
             return
         if not item.own:
             self.proposed.append(Outcome(replace(op, id=""), "a person wrote it into SESSION"))
