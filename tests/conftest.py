@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,6 +23,9 @@ from pipimem.memory import Memory
 settings.register_profile("suite", derandomize=True, deadline=None, database=None)
 settings.register_profile("deep", max_examples=2_000, deadline=None, print_blob=True)
 settings.load_profile("suite")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs behind it so, and children inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CASES = Path(__file__).parent / "cases"
 SAMPLE = Path(__file__).parents[1] / "sample-workspace"
