@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pipimem.meaning import PROBE
+from pipimem.memory import Memory
 
 SUBJECTS = [
     ("login", "sign in", "authentication", "登录", "认证", "鉴权"),
@@ -87,3 +88,14 @@ class Odd:
 def by_letters(query: str, texts: Sequence[str]) -> Iterator[float]:
     """A reranker: the more often a text says 'best', the better."""
     return (float(text.count("best")) for text in texts)
+
+
+def refs(memory: Memory, query: str, **where: Any) -> list[str]:
+    """What a search finds, by reference."""
+    return [hit.ref for hit in memory.search(query, **where)]
+
+
+def lacks(memory: Memory) -> str:
+    """Why a model did not help with the last answer."""
+    assert memory.meaning is not None
+    return "; ".join(memory.meaning.missing)

@@ -25,7 +25,7 @@ from pipimem.memory import Memory
 from pipimem.rounds import Rounds
 from tests.conftest import run, write
 from tests.loopback import Service, serving
-from tests.meanings import Heavy, Recorder
+from tests.meanings import Heavy, Recorder, lacks, refs
 
 pytest.importorskip("numpy", reason="the vectors extra is not installed: search by meaning was not tried")
 
@@ -66,15 +66,6 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
         yield running
 
 
-def refs(memory: Memory, query: str, **where: Any) -> list[str]:
-    return [hit.ref for hit in memory.search(query, **where)]
-
-
-def missing(memory: Memory) -> str:
-    assert memory.meaning is not None
-    return "; ".join(memory.meaning.missing)
-
-
 def ready(make: Callable[..., Memory], files: dict[str, str | bytes] = NOTES) -> Memory:
     memory = make(files)
     memory.index()
@@ -94,7 +85,7 @@ def test_what_shares_no_word_is_found_in_the_same_and_in_the_other_language(
     assert refs(memory, "登录", limit=1) == ["m-00000001"]
     assert refs(memory, "when do we ship", channel="ops", limit=1) == ["m-00000003"]
     hit = memory.search("登录", limit=1)[0]
-    assert (hit.signals["text"], hit.signals["vector"] > 0, missing(memory)) == (0.0, True, "")
+    assert (hit.signals["text"], hit.signals["vector"] > 0, lacks(memory)) == (0.0, True, "")
     memory.patient = False
     assert refs(memory, "登录") == []
     memory.patient = True
@@ -127,9 +118,9 @@ def test_a_model_is_not_asked_in_a_language_it_does_not_read(
     config(more='vector_languages = ["en"]\n')
     memory = ready(make)
     assert refs(memory, "登录") == []
-    assert "does not read this language" in missing(memory)
+    assert "does not read this language" in lacks(memory)
     assert refs(memory, "how do people sign in", limit=1) == ["m-00000001"]
-    assert missing(memory) == ""
+    assert lacks(memory) == ""
 
 
 def test_what_only_vectors_found_counts_beside_another_workspace(
@@ -321,7 +312,7 @@ def test_a_server_that_is_down_costs_words_nothing(
     assert refs(memory, "ship", all_channels=True, limit=1) == ["m-00000003"]
     service.script = [503]
     assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
-    assert "stumbled" in missing(memory)
+    assert "stumbled" in lacks(memory)
     before = len(service.requests)
     assert refs(memory, "allergic", all_channels=True) == ["m-00000002"]
     assert len(service.requests) == before, "for a minute it is not asked again"
@@ -336,7 +327,7 @@ def test_a_server_that_is_slow_is_not_waited_for(
     assert memory.meaning is not None
     memory.meaning.seconds = 0.02
     assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
-    assert "did not answer within" in missing(memory)
+    assert "did not answer within" in lacks(memory)
     service.hold.set()
 
 
@@ -360,7 +351,7 @@ def test_a_slow_model_is_waited_for_once_by_all_queries_and_all_workspaces(
     memory.search("allergic", also=[other])
     assert len(service.requests) == before + 1
     for opened in (memory, other):
-        assert "did not answer within 0.1 s" in missing(opened)
+        assert "did not answer within 0.1 s" in lacks(opened)
     service.hold.set()
     assert "did not answer" in memory.status()["vectors"]["missing"]
     monkeypatch.setattr(
@@ -381,7 +372,7 @@ def test_code_of_the_users_own_that_is_slow_to_load_is_not_waited_for(
     assert memory.meaning is not None
     memory.meaning.seconds = 0.05
     assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
-    assert "did not answer within" in missing(memory)
+    assert "did not answer within" in lacks(memory)
     Heavy.hold.set()
 
 
@@ -400,7 +391,7 @@ def test_vectors_that_are_none_cost_words_nothing_and_are_never_taken_for_done(
     memory.index()
     monkeypatch.setattr(Recorder, "embed_queries", lambda self, texts: given)
     assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
-    assert re.search(r"vectors: The model 'python:.*' (gave no usable vector|failed: \w+)\.", missing(memory))
+    assert re.search(r"vectors: The model 'python:.*' (gave no usable vector|failed: \w+)\.", lacks(memory))
     assert "1 of 6 texts wait" in memory.status()["vectors"]["missing"]
     own = Recorder.embed_documents
     monkeypatch.setattr(
@@ -428,7 +419,7 @@ def test_another_dimension_is_said_and_words_answer_until_it_is_embedded_anew(
     service.extra = 3
     said = "'compatible:m' gives 12 numbers now, its store holds 9. Run 'pipimem index --vectors'."
     assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
-    assert missing(memory) == f"vectors: {said}"
+    assert lacks(memory) == f"vectors: {said}"
     assert memory.status()["vectors"]["missing"] == said.rstrip(".")
     write(Path(memory.workspace.root), {"USER.md": "## Facts\n- 新的一条\n"})
     memory.index()
@@ -440,7 +431,7 @@ def test_another_dimension_is_said_and_words_answer_until_it_is_embedded_anew(
     assert memory.status()["vectors"]["texts"] == 5
     assert memory.embed().texts == 6
     assert refs(memory, "登录", limit=1) == ["m-00000001"]
-    assert (missing(memory), memory.status()["vectors"]["missing"]) == ("", "")
+    assert (lacks(memory), memory.status()["vectors"]["missing"]) == ("", "")
 
 
 def test_another_dimension_is_found_though_nothing_is_new(
@@ -451,7 +442,7 @@ def test_another_dimension_is_found_though_nothing_is_new(
     service.extra = 3
     assert memory.embed(most=0).waiting == 5
     assert refs(memory, "登录") == []
-    assert "nothing is embedded yet" in missing(memory)
+    assert "nothing is embedded yet" in lacks(memory)
     assert memory.embed(most=2).waiting == 3
     assert [f.get("complete") for f in map(meaning._facts, [memory.meaning.path()])] == [None]  # type: ignore[union-attr]
     assert memory.embed().texts == 3
@@ -503,10 +494,8 @@ def test_after_a_change_to_another_service_the_old_one_is_sent_nothing(
         config(new, server)
         memory = make()
         assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
-        assert f"nothing is embedded yet by '{new}'" in missing(memory)
-        assert "'compatible:box/old', a service or code that the settings no longer name, is not asked" in missing(
-            memory
-        )
+        assert f"nothing is embedded yet by '{new}'" in lacks(memory)
+        assert "'compatible:box/old', a service or code that the settings no longer name, is not asked" in lacks(memory)
     assert len(service.requests) == before
     config("compatible:box/new", server)
     assert refs(make(), "登录", limit=1) == ["m-00000001"], "who is sent every text anyway may answer meanwhile"
@@ -521,9 +510,9 @@ def test_code_named_in_an_old_store_is_never_run(
     config("compatible:new", f'[llm]\nservers = {{compatible = "{service.url}"}}\n')
     memory = make()
     assert refs(memory, "登录") == []
-    assert "nothing is embedded yet" in missing(memory)
-    assert f"'{RECORDER}', a service or code that the settings no longer name, is not asked" in missing(memory)
-    assert memory.status()["vectors"]["missing"] == missing(memory).removeprefix("vectors: ")
+    assert "nothing is embedded yet" in lacks(memory)
+    assert f"'{RECORDER}', a service or code that the settings no longer name, is not asked" in lacks(memory)
+    assert memory.status()["vectors"]["missing"] == lacks(memory).removeprefix("vectors: ")
     assert Recorder.asked == []
 
 
@@ -536,7 +525,7 @@ def test_without_numpy_words_answer_and_say_what_to_install(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "numpy", None)
     assert refs(memory, "Thursday", all_channels=True) == ["m-00000003"]
-    assert "pip install 'pipimem[vectors]'" in missing(memory)
+    assert "pip install 'pipimem[vectors]'" in lacks(memory)
     assert "numpy is missing" in memory.status()["vectors"]["missing"]
     with pytest.raises(Failed, match="numpy"):
         memory.embed()

@@ -16,6 +16,7 @@ from pipimem.llm import Failed, Settings
 from pipimem.llm.reranking import languages, reranker
 from pipimem.memory import Memory
 from tests.loopback import Service, serving
+from tests.meanings import lacks, refs
 
 BY_LETTERS = "python:tests.meanings:by_letters"
 FILES: dict[str, str | bytes] = {
@@ -68,15 +69,6 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
         monkeypatch.delenv(name, raising=False)
     with serving() as running:
         yield running
-
-
-def refs(memory: Memory, query: str, **where: Any) -> list[str]:
-    return [hit.ref for hit in memory.search(query, **where)]
-
-
-def missing(memory: Memory) -> str:
-    assert memory.meaning is not None
-    return "; ".join(memory.meaning.missing)
 
 
 def test_the_order_of_the_cross_encoder_counts_also_among_those_the_limit_left_out(
@@ -173,7 +165,7 @@ def test_a_reranker_that_is_slow_broken_or_missing_leaves_the_order_as_it_was(
     assert memory.meaning is not None
     memory.meaning.seconds = 0.02 if name == "holding" else 3.0
     assert refs(memory, "deploy", limit=1) == ["m-00000001"]
-    assert said in missing(memory)
+    assert said in lacks(memory)
     HOLD.set()
     assert said in memory.status()["vectors"]["missing"]
 
@@ -191,7 +183,7 @@ def test_another_packages_reranker_is_not_believed_either(
     memory = make(FILES)
     monkeypatch.setattr("pipimem.meaning.reranker", lambda name, settings: Gull())
     assert refs(memory, "deploy", limit=1) == ["m-00000001"]
-    assert missing(memory).startswith("reranker: The model 'gull:海鸥' gave no order.")
+    assert lacks(memory).startswith("reranker: The model 'gull:海鸥' gave no order.")
 
 
 def test_an_english_reranker_is_not_asked_to_order_chinese(
@@ -200,7 +192,7 @@ def test_an_english_reranker_is_not_asked_to_order_chinese(
     config(more='reranker_languages = ["en"]\n')
     memory = make(FILES)
     assert refs(memory, "部署") == ["m-00000005", "m-00000004"]
-    assert "does not read this language" in missing(memory)
+    assert "does not read this language" in lacks(memory)
     assert refs(memory, "deploy", limit=1) == ["m-00000003"]
 
 

@@ -23,9 +23,10 @@ def extract(window: Sequence[Message], setting: Setting) -> Extracted:
     ops: list[Op] = []
     proposed: list[Outcome] = []
     rejected = [Outcome(_add(found, memory, setting), reason) for found, reason in findings.left]
+    repeated = setting.repeated()
     for found in findings.memory:
         op = _add(found, memory, setting)
-        if reason := _refused(op, found, setting):
+        if reason := _refused(op, found, setting, repeated):
             rejected.append(Outcome(op, reason))
         elif found.hold or len(ops) >= MAX_ADDS:
             proposed.append(Outcome(op, found.hold or f"more than {MAX_ADDS} entries in one run"))
@@ -44,14 +45,14 @@ def extract(window: Sequence[Message], setting: Setting) -> Extracted:
     return Extracted(tuple(ops), tuple(proposed), tuple(rejected))
 
 
-def _refused(op: Op, found: offline.Found, setting: Setting) -> str:
+def _refused(op: Op, found: offline.Found, setting: Setting, repeated: Sequence[str]) -> str:
     if guards.forgotten(
         setting.tombstones, setting.key, op.text, [m.ref for m in (found.sentence.message, *found.cites)]
     ):
         return "it was forgotten before"
     if guards.rejected(setting.rejections, setting.key, op):
         return "a person rejected it before"
-    if guards.duplicate(op.text, setting.repeated()):
+    if guards.duplicate(op.text, repeated):
         return "it repeats what was recalled"
     return "it waits for review already" if guards.duplicate(op.text, setting.waiting) else ""
 
